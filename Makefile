@@ -52,10 +52,11 @@ test-runs: $(VENV)/.dev-installed
 	  BESIDE="two busy processes" $(PY) tools/busy.py 2 $(MAKE) test PYTEST_ARGS="$(WORKERS) 3 --shuffle 1$$seed $(RECORDED)"; \
 	done
 
-# The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's.
+# The deployment of deploy/: a real nginx before two server processes. nginx is the distribution's. The result is written
+# to tests/results/deploy.json.
 test-deploy: $(VENV)/.dev-installed $(VENV)/.docs-installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
-	$(PY) -m pytest -m deploy tests/deploy tests/test_pins.py
+	$(PY) -m pytest -p tools.recorded_tests --record tests/results/deploy.json -m deploy tests/deploy tests/test_pins.py
 
 nginx:
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; command -v nginx >/dev/null || { \

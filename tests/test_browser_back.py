@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests import lanes, tiny_encoder_decoders
 from tests.browser_tab import FRAMES, BrowserTab
-from tests.walks import FEW, FIRST, TWO_STACKS, WALKS, at, types
+from tests.walks import FEW, FIRST, FOLDED, TWO_STACKS, WALKS, at, types
 
 # What is seen of a page: texts, values, what is chosen, and every canvas, in order; not what comes and goes by itself.
 PICTURE = """() => {
@@ -83,6 +83,13 @@ def goes(page: Page, way: Callable[[], object], to: Seen, entries: int, name: st
     assert now.picture == to.picture, name
 
 
+def goes_back(page: Page, path: str) -> None:
+    """A step back in a walk; what it began with by unfolding is unfolded again where another page has folded it."""
+    page.go_back()
+    if path in FOLDED:
+        FIRST[path](page)
+
+
 def changed(before: str, after: str) -> set[str]:
     """The parameters in which two addresses differ."""
     one, other = (parse_qs(urlsplit(address).query) for address in (before, after))
@@ -114,12 +121,16 @@ def test_one_action_is_one_entry_and_back_undoes_it(
         assert now.entries == before.entries + 1, name
         if control.startswith(VIEWS):
             assert control.partition(":")[2] in changed(before.address, now.address), name
+        if control.startswith("link:"):
+            to, _, parameters = control.partition(":")[2].partition("?")
+            assert urlsplit(now.address).path == f"/{to}", name
+            assert set(parameters.split(".")) - {""} <= changed(before.address, now.address), name
         if lanes.everything:
-            goes(page, page.go_back, before, now.entries, name)
+            goes(page, lambda: goes_back(page, path), before, now.entries, name)
             goes(page, page.go_forward, now, now.entries, name)
     entries = seen[-1].entries
     for before in reversed([] if lanes.everything else seen[:-1]):
-        goes(page, page.go_back, before, entries, before.address)
+        goes(page, lambda: goes_back(page, path), before, entries, before.address)
     if not lanes.everything:
         goes(page, page.go_forward, seen[1], entries, seen[1].address)
 

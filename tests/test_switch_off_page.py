@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from threading import Event
@@ -334,6 +335,33 @@ def test_heads_that_the_model_has_not_are_named(off: str) -> None:
     page = visit(off=off)
     assert "Part of this link could not be used" in page.said
     assert cells(page, "effects")["L3H1"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("off", "named", "is_off"),
+    [
+        ("L3H1", "off=L3H1", []),
+        ("L3H1.L0H1.L1H9", "off=L1H9, off=L3H1", ["L0H1"]),
+        ("L9", "off=L9", []),
+        ("L5H0.L5H1.L5H2.L5H3.L5H4.L5H5.L5H6", ", ".join(f"off=L5H{head}" for head in range(6)), []),
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"more": "1"}, {"how": "mean"}, {"class": "1"}], ids=str)
+def test_heads_that_a_model_lacks_are_named_once_and_the_others_are_off(
+    off: str, named: str, is_off: list[str], more: dict[str, str]
+) -> None:
+    page = PageSession({"model": "toy", "text": "the dog sees the girl .", "off": off, **more})
+    assert page.said.count("could not be used") == 1
+    assert f"Part of this link could not be used ({named})." in page.said
+    assert "does not exist" not in page.said
+    assert re.findall(r"(L\dH\d) \(\d-\d\) is switched off", page.said) == is_off
+    if more.get("more"):
+        assert [head for head, text in cells(page, "effects").items() if text == "off"] == is_off
+
+
+def test_of_a_head_that_is_missing_and_off_the_link_is_named_for_both() -> None:
+    said = PageSession({"model": "toy", "off": "L3H1", "head": "L3H2"}).said
+    assert [said.count(f"could not be used ({named})") for named in ("off=L3H1", "L3H2")] == [1, 1]
 
 
 def test_a_link_that_names_no_heads_switches_none_off() -> None:

@@ -7,10 +7,12 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from mha_viz.files.assets import page_files
 from mha_viz.ui import address
 from tests import walks
 from tests.controls import acts
@@ -44,6 +46,9 @@ NOT_WALKED: Mapping[str, str] = {
     "direct": SAME_ADDRESS,
     "ranked": SAME_ADDRESS,
     "corpus_file": SAME_ADDRESS,
+    "card_relation_": SAME_ADDRESS,
+    "card_role_": SAME_ADDRESS,
+    "search_": "what is typed is in the address once the search begins",
     "lab_identical_": SAME_ADDRESS,
     "search_links": WORK,
     "draw_links": WORK,
@@ -83,6 +88,7 @@ IN_A_VARIABLE: Mapping[str, tuple[str, ...]] = {
     "publish._typed": ("publish_",),
     "study_progress.wait_for": ("stop_",),
 }
+OF_LINKS = ("link:", "rows:", "why:")  # how kinds of links are named
 EDITS = ("pin", "open", "rename", "duplicate", "remove", "move")
 # The parts of an event of which each is walked.
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -110,8 +116,10 @@ STATES: Mapping[str, Place] = {
     "every pair": Place(COMPARE, {"show": "map"}, "matrix"),
     "a head that does not exist": Place(COMPARE, {"tray": COMPARED.replace("L0H1", "L9H9")}),
     "numbers": Place(ROLES, {"level": "full"}),
+    "numbers of a head": Place(ROLES, {"level": "full", "head": "L3H1"}),
     "without the division": Place(INSIDE, {"step": "scale"}),
     "a step of the tour": Place(LAB, {"tour": "3"}),
+    "lab, the repeater": Place(LAB, {"experiment": "repeater"}),
 }
 
 
@@ -140,14 +148,41 @@ def _calls(file: Path) -> list[ast.Call]:
 
 
 def drawn(place: Place) -> set[str]:
-    """The controls of a page in a state, and "link" if one leads to another page."""
+    """The controls of a page in a state, "link" for those that lead to other pages, and every kind of other links."""
     visit = PageSession(dict(place.url), place.page)
     if place.opened:
         visit.unfolded(place.opened)
     keys = {act.control for act in acts(visit)}
     components = {one.proto.component_name for one in visit.at.get("bidi_component")}
     sent = {event for component in components for event in events().get(component, [])}
-    return {key for key in keys if not key.startswith("mha_")} | sent | {"link"}
+    return {key for key in keys if not key.startswith("mha_")} | sent | {"link"} | links(visit)
+
+
+def links(visit: PageSession) -> set[str]:
+    """The kinds of links of a page that are not around every page: "link:PAGE?" and the parameters that a link changes,
+    with "." between them; "rows:" and the heading of the table in which it stands, or "why:" for one in a text."""
+    every = visit.at.get("page_link")
+    led = {f"link:{one.proto.page}?{'.'.join(changed(visit, one.proto.query_string))}" for one in every if is_own(one)}
+    texts = [one.proto.body for one in visit.at._tree if one.type == "html" and "<a " in one.proto.body]
+    return led | {kind for text in texts for kind in _links_of(text)}
+
+
+def is_own(link: Any) -> bool:
+    """Whether a link to a page is not one of the navigation or of the tour."""
+    label = re.sub(r"^:primary\[|\]$|\*\*", "", link.proto.label).lower().replace(" ", "_")
+    return not re.fullmatch(rf"{'|'.join(page_files())}|compare_\(\d+\)|tour|next_→|←_back", label)
+
+
+def changed(visit: PageSession, query: str) -> list[str]:
+    """The parameters that a link with this query sets anew."""
+    return sorted(name for name, value in parse_qsl(query) if visit.url.get(name) != value)
+
+
+def _links_of(text: str) -> set[str]:
+    """The kinds of links of an element of HTML; none for those of the map, which are events of ``mha_scheme``."""
+    kind = re.findall('class="([^"]*)"', text)[0]
+    heading = re.findall("<th>(.*?)</th>", text)
+    return {"mha-rows": {f"rows:{''.join(heading[:1])}"}, "inside-each": {"why:"}}.get(kind, set())
 
 
 def is_named(control: str, names: set[str]) -> bool:
@@ -157,7 +192,11 @@ def is_named(control: str, names: set[str]) -> bool:
 def walked(page: str = "") -> set[str]:
     """The controls that are walked, on all pages or on one and, of what is around every page, on any."""
     each = {(urlsplit(path).path, walk.control) for path, acts in walks.WALKS.items() for walk in acts.values()}
-    return {control for path, control in each if not page or path == page or control.startswith(FRAME)}
+    return {control for path, control in each if not page or path == page or is_framed(control)}
+
+
+def is_framed(control: str) -> bool:
+    return control == "link" or control.startswith(FRAME)
 
 
 def test_every_control_of_every_page_is_walked_or_named() -> None:
@@ -172,7 +211,8 @@ def test_every_control_of_every_page_is_walked_or_named() -> None:
     ]
     assert not missing, "neither in tests/walks.py nor in NOT_WALKED"
     there = set().union(*every.values()) | keys_in_the_source()
-    assert not {name for name in NOT_WALKED if not is_there(name, there)}, "no page has them"
+    named = NOT_WALKED.keys() | {control for control in walked() if control.startswith(OF_LINKS)}
+    assert not {name for name in named if not is_there(name, there)}, "no page has them"
 
 
 def is_there(name: str, controls: set[str]) -> bool:
@@ -182,7 +222,8 @@ def is_there(name: str, controls: set[str]) -> bool:
 
 def test_what_is_walked_exists_and_is_not_named_as_not_walked() -> None:
     there = keys_in_the_source() | {part for sent in events().values() for part in sent} | {"link"}
-    assert not {name for name in walked() if not is_there(name, there)}, "no page has them"
+    others = {name for name in walked() if not name.startswith(OF_LINKS)}
+    assert not {name for name in others if not is_there(name, there)}, "no page has them"
     assert not walked() & NOT_WALKED.keys()
 
 

@@ -16,7 +16,7 @@ Act = Callable[[Page], object]
 class Walk(NamedTuple):
     """What is done, and the control that it is done to, named as in tests/controls.py: by its key (with ``_`` at the
     end: by how that begins), or by component and event; after a colon, what of an event, as a parameter of the
-    address."""
+    address. A link is named by its page and the parameters that it changes (``tests/test_walks.py``)."""
 
     control: str
     act: Act
@@ -125,6 +125,25 @@ def unfolds(title: str) -> Act:
 
 def link(name: str) -> Act:
     return lambda page: page.get_by_role("link", name=name).first.click()
+
+
+def row(heading: str, number: int) -> Act:
+    """The head in a row of a table of *Roles*, whose first column has this heading."""
+
+    def act(page: Page) -> None:
+        table = page.locator("table.mha-rows", has=page.get_by_role("columnheader", name=heading, exact=True))
+        table.locator("td a").nth(number).click()
+
+    return act
+
+
+def within_text(selector: str) -> Act:
+    return lambda page: page.locator(selector).first.click()
+
+
+def sentence(place: str) -> Act:
+    """The first sentence with gold annotation in a part of *Roles* with this key."""
+    return lambda page: page.locator(f".st-key-{place} a[href*='gold=']").first.click()
 
 
 def mark(chart: str, number: int = 0) -> Act:
@@ -255,7 +274,10 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "out of the tour": Walk("tour_out", button("Leave the tour")),
         "a card": Walk("mha_explorer.card", lambda page: page.locator(".one .chip button").first.click()),
     },
-    "/?tour=6&head=L3H1&pin=q10": {"the end of the tour": Walk("tour_out", button("Finish"))},
+    "/?tour=6&head=L3H1&pin=q10": {
+        "the end of the tour": Walk("tour_out", button("Finish")),
+        "the small tasks": Walk("link:why_heads_differ?experiment", link("Small tasks")),
+    },
     "/?shown=gradient&model=toy&text=the dog [MASK] the [MASK] .": {
         "another place": Walk("place", box("Masked token", "number 2")),
         "a word to follow": Walk("word_", types("Word to follow", "girl")),
@@ -276,7 +298,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a compared head": Walk(
             "mha_compare.edit:pin", lambda page: page.locator(".panel button", has_text="Compare").first.click()
         ),
-        "another page": Walk("link", link("Change on Explore")),
+        "another page": Walk("link:?", link("Change on Explore")),
     },
     "/compare?show=word": {
         "a held head": Walk("patched_heads", square("patched_heads", "L2H5")),
@@ -289,7 +311,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     "/compare?show=map": {
         "a head of the map": Walk("map", mark("map_box")),
         "a head of the list": Walk("pin_", button("+")),
-        "the way to a head of the list": Walk("link", link("L0H2 (1-3)")),
+        "the way to a head of the list": Walk("link:?head", link("L0H2 (1-3)")),
     },
     f"/compare?show=tray&tray={COMPARED}": {
         "a held word": Walk("mha_compare.view:pin", at(".panel canvas:not(.over)", 120, 120)),
@@ -310,22 +332,29 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/roles": {
         "a kind": Walk("mha_scheme.linked:kinds", KIND),
-        "a row": Walk("mha_scheme.linked:head", lambda page: page.locator(".mha-rows a").first.click()),
+        "a row": Walk("rows:", lambda page: page.locator("ul.mha-rows a").first.click()),
         "a head": Walk("mha_search.open", finds("L3H1")),
         "a square": Walk("mha_scheme.linked:head", lambda page: page.locator(".mha-map td a").nth(8).click()),
         "another corpus": Walk("roles_corpus", radio("built-in")),
         "a file": Walk("roles_corpus", radio("your file")),
         "another model": Walk("roles_model", box("Model", "Toy, trained")),
-        "another page": Walk("link", link("Watch its heads learn")),
+        "another page": Walk("link:why_heads_differ?experiment", link("Watch its heads learn")),
     },
     "/roles?level=full&head=L3H1": {
         "relations": Walk("relation", types("Filter relations", "mod")),
         "all relations together": Walk("level", radio("all together")),
         "a corpus of one's own": Walk("replicate_file", after(unfolds("on another corpus"), button("Choose a file"))),
     },
-    "/roles?head=L3H1": {
-        "the head on Explore": Walk("link", link("Open in Explore")),
+    "/roles?level=full": {
+        "a head of the table of roles": Walk("rows:Role", row("Role", 4)),
+        "a head of the table of relations": Walk("rows:Relation", row("Relation", 5)),
+        "a head of the table of coreference": Walk("rows:Mention", row("Mention", 1)),
+        "a sentence": Walk("link:?case.gold.text", sentence("head_numbers")),
     },
+    "/roles?head=L3H1": {
+        "the head on Explore": Walk("link:?", link("Open in Explore")),
+    },
+    "/roles?head=L3H1&kinds=syntax": {"the sentence of a head": Walk("link:?case.gold.text", sentence("head_card"))},
     "/roles?model=toy&corpus=file": {
         "a measured file": Walk("file_", button("file0.txt")),
         "another file": Walk("another_file", button("Another file")),
@@ -341,7 +370,10 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     "/why_heads_differ?experiment=toy": {
         "a step": Walk("mha_player.step", STEP_50),
         "a training": Walk("lab_trained_", radio("trained on hidden words alone")),
-        "another page": Walk("link", link("All roles of this model")),
+        "another page": Walk("link:roles?model", link("All roles of this model")),
+    },
+    "/inside_a_head?step=scale&head=L4H3&q=10&k=7": {
+        "an earlier head": Walk("why:", within_text(".inside-why:not([hidden]) a"))
     },
     "/inside_a_head": {
         "softmax": Walk("mha_block.step", lambda page: page.get_by_role("button", name="Softmax").first.click()),
@@ -357,6 +389,21 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "an example": Walk("mha_sentence.example", EXAMPLES),
         "a model": Walk("mha_sentence.model", menu("Model", "Toy, trained on the built-in grammar")),
         "another page": Walk("link", link("Roles")),
+    },
+    "/why_heads_differ?experiment=toy&numbers=1": {
+        "a step on Explore": Walk("link:?model.text", link("Open this step in Explore")),
+    },
+    "/why_heads_differ?experiment=toy&tour=2": {
+        "what comes after it": Walk("link:inside_a_head?head.k.q", link("Go on →")),
+    },
+    "/why_heads_differ?experiment=repeater": {
+        "heads switched off": Walk("link:?model.off.text", link("Without L")),
+    },
+    "/why_heads_differ?experiment=count": {
+        "an answer on Inside": Walk("link:inside_a_head?step", link("Calculate it for any size")),
+    },
+    "/why_heads_differ?experiment=cut": {
+        "an answer on Explore": Walk("link:?head", link("See a head that always looks")),
     },
     "/why_heads_differ": {
         "an experiment": Walk("lab_experiment", radio("Random start")),
@@ -406,6 +453,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a task": Walk("small_task", radio("2")),
         "an answer": Walk("small_answer", lambda page: page.locator(".st-key-small_answer button").first.click()),
         "another task": Walk("small_task", radio("1")),
+        "a head of a task": Walk("link:?head.model.text", link("in Explore")),
     },
     "/about": {
         "a chapter": Walk("mha_scheme.linked:chapter", link_exactly("Glossary")),
@@ -417,7 +465,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "the view before": Walk("lesson_1", button("← Back")),
         "no view of a lesson": Walk("lesson_remove_", DROPPED),
         "out of the class": Walk("class_out", button("Leave the class view")),
-        "another page": Walk("link", link("Open it in Explore")),
+        "another page": Walk("link:?head.pin", link("Open it in Explore")),
     },
 }
 # What is opened before a walk begins: whether it is open is not in the address.
@@ -425,8 +473,12 @@ FIRST: Mapping[str, Act] = {
     "/compare?show=word": unfolds("Which heads carry the difference?"),
     "/?model=toy&off=none&more=1&how=mean": unfolds("All heads, ranked"),
     "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
+    "/why_heads_differ?experiment=count": unfolds("What does it cost"),
+    "/why_heads_differ?experiment=cut": unfolds("Is a head like a kernel"),
     "/roles?model=toy&corpus=file": measured("The dog sleeps.\nThe girl sees the cat.\n", "The cat sees the dog.\n"),
 }
+# Walks that begin by unfolding and lead to another page at once: that page folds it again.
+FOLDED = ("/why_heads_differ?experiment=count", "/why_heads_differ?experiment=cut")
 FEW: Mapping[str, tuple[str, ...]] = {  # of each page, what the default run tries
     "/": ("a sentence", "a held word", "special tokens", "a compared head"),
     f"/compare?show=tray&tray={COMPARED}": ("a difference", "a removed panel", "a layer", "a head on its page"),

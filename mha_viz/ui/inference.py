@@ -23,9 +23,9 @@ from mha_viz.text import clean
 from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.caches import model_service, ready
+from mha_viz.ui.caches import facts, model_service, ready
 from mha_viz.ui.jobs import Job
-from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.parts import complain, guarded, plain, remark, say_unused
 from mha_viz.ui.request import is_part, model_of, of_part, shown_model
 
 MULTILINGUAL = "bert-base-multilingual-cased"
@@ -38,6 +38,7 @@ ENGLISH = frozenset((
 LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
 PART = 50  # sentences of one request
+MOST_UNUSED = 6  # heads of a link that are named as not existing
 WEIGHTS = "The drawing below shows attention weights."
 CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
 SOON = 0.4  # seconds to wait before the page says that it is working
@@ -53,13 +54,14 @@ def requested_reading(text: str, where: Address) -> Attention | None:
 def read_shown(text: str, where: Address, says_source: bool = True) -> Attention | None:
     """The reading that the URL asks for, or the nearest one that can be shown, with a remark on why; None if there is
     none. ``says_source``: say, too, what is wrong with the text that heads take their outputs from."""
-    is_plain, model = not where.off and where.quantity == DEFAULTS["shown"], None
+    model = None
     try:
         model = model_of(where)
-        if ready(model) or (is_plain and model_service().has_reading(requested(model, text, where))):
+        where = _of_existing_heads(model, where)
+        if ready(model) or (_is_plain(where) and model_service().has_reading(requested(model, text, where))):
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
-        has_plainer = bool(model and not is_plain and text.strip())
+        has_plainer = bool(model and not _is_plain(where) and text.strip())
         instead = WEIGHTS if has_plainer and where.quantity != DEFAULTS["shown"] else ""
         if says_source or not (where.off and where.how == TEXT):
             complain(error, instead)
@@ -72,6 +74,22 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
         return _meanwhile(text, where, model)
     download(model)
     return _meanwhile(text, where, model)
+
+
+def _is_plain(where: Address) -> bool:
+    """Whether the URL asks for the attention weights of the whole model."""
+    return not where.off and where.quantity == DEFAULTS["shown"]
+
+
+def _of_existing_heads(model: catalog.Model, where: Address) -> Address:
+    """``where`` with those heads off that the model has, with a remark on the others; unchanged if its files are not
+    here. Raises what ``facts`` raises."""
+    of_files = facts(model) if where.off else None
+    if of_files is None or of_files.parts:
+        return where
+    off = tuple(head for head in where.off if head.layer < of_files.model.layers and head.head < of_files.model.heads)
+    say_unused([f"off={head}" for head in where.off if head not in off][:MOST_UNUSED])
+    return replace(where, off=off)
 
 
 def is_of_requested_model(attention: Attention, where: Address) -> bool:

@@ -37,7 +37,7 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.components import apply_style
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, guarded, say_unused, theme
+from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.request import refused
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which
@@ -66,7 +66,8 @@ class SwitchedOff:
 
     def __init__(self, where: Address, whole: Attention, shown: Attention) -> None:
         self.where, self.whole, self.shown = where, whole, shown
-        self.off = _existing(whole, where)
+        every = set(whole.every_head())
+        self.off = tuple(head for head in where.off if head in every)  # the page has named the others
         self.effects: Effects | None = None  # until they are said
         self.question = _question(whole, where)
         text = whole.text
@@ -190,16 +191,6 @@ def _removed(attention: Attention, request: Request, effects: Effects, where: Ad
     with guarded(complain):
         removal.show_switch(attention, request, where)
     return drawn + answering.direct(attention, request, question) if question is not None else drawn
-
-
-def _existing(attention: Attention, where: Address) -> tuple[Head, ...]:
-    """The heads in the URL that the model has, with a remark on the others and on what cannot be read."""
-    names = ("off", "how", "from", *address.ANSWER)
-    odd = [one for one in where.complaints if one.partition("=")[0] in names]
-    every = set(attention.every_head())
-    odd += [str(head) for head in where.off if head not in every]
-    say_unused(odd[:6])
-    return tuple(head for head in where.off if head in every)
 
 
 # ---- What is known --------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ import { hideUntilSettled } from "./settled.js";
 
 /**
  * What a training looks like at its recorded steps (figures/frames.py). `off`: the heads that are removed at each;
- * `verdict`: what it showed, said at its end; `play`: other than 0 where it begins by itself;
+ * `verdict`: what it showed, said at its end; `play`: how often answers were given; it plays when another is;
  * `beside`: it is one of several, whose maps have no room for words; `follows`: it moves with the first of them, which
  * has the button.
  *
@@ -148,7 +148,7 @@ function drawTraining(root, state, send, data) {
   } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {
     state.moment = data.at; // Back, or a link
   }
-  if (data.play && data.play !== before?.play && !state.playing) play(state, send);
+  if (before && data.play !== before.play && !state.playing) play(state, send); // an answer, since this was drawn
   else draw(state);
 }
 

@@ -17,10 +17,10 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_150,
+    "analysis": 6_160,
     "attention": 2_215,
     "browser": 260,
-    "cli": 3_125,
+    "cli": 3_130,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
@@ -31,7 +31,7 @@ LINES: Mapping[str, int] = {
     "process": 910,
     "reader": 675,
     "serving": 1_480,
-    "study": 5_735,
+    "study": 5_750,
     "text": 530,
     "training": 2_070,
     "ui": 13_015,

@@ -104,10 +104,11 @@ def _class_shares(recipes: Recipes) -> Numbers:
     return shares
 
 
-def shares_of(recipes: Recipes) -> Numbers:
-    """[class, head, rule] of recipes in tables. Raises CorpusError if a class or a rule is unknown."""
+def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:
+    """[class, head, rule] of recipes in tables, or those of "untrained". Raises CorpusError if a class or a rule is
+    unknown."""
     heads = int(recipes.facts["heads"])
-    rows: Any = recipes.tables["recipes"].itertuples(index=False)
+    rows: Any = recipes.tables[table].itertuples(index=False)
     shares = np.zeros((len(CLASSES), int(recipes.facts["layers"]) * heads, len(RULES)))
     try:
         for row in rows:

@@ -31,6 +31,9 @@ from mha_viz.corpus import grammar, repeats
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
+from mha_viz.figures.layout import Size
+from mha_viz.figures.recipe import of_head
+from mha_viz.figures.view import View
 from mha_viz.models import ablation
 from mha_viz.models.catalog import resolve
 from mha_viz.models.encoder import Encoder
@@ -751,6 +754,40 @@ def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:
         mv.unexplained(mv.load("minilm").encode("a " * 300))
 
 
+def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: Encoder) -> None:
+    sentence, recipes = grammar.corpus(3, seed=5).sentences[0], mv.open_recipes("toy")
+    read = toy.encode_words(sentence.forms)
+    text = RuleText(sentence, toy.read_words(sentence.forms))
+    rows = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
+    left, plainly = mv.unexplained(read, gold=sentence), mv.unexplained(read)
+    assert left.weights == pytest.approx(read.weights - rows, abs=1e-6)
+    assert np.abs(left.weights).sum() < np.abs(plainly.weights).sum()
+    again = described.with_annotation(plainly, sentence)
+    assert again.weights == pytest.approx(left.weights, abs=1e-6)
+    assert (again.key, again.made) == (left.key, left.made)
+    for other in (read, described.with_annotation(plainly, grammar.corpus(3, seed=5).sentences[1])):
+        assert other.made[-1] != left.made[-1]
+    assert "unexplained by rules that know its annotation" in left.heatmap("L1H2").caption
+    assert "unexplained by rules that need no annotation" in plainly.heatmap("L1H2").caption
+    assert "open_attention" in of_head(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
+    with pytest.raises(TextError, match="other words"):
+        mv.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
+
+
+def test_over_a_corpus_heads_become_recipes_that_know_the_annotation(toy: Encoder) -> None:
+    corpus, off = grammar.corpus(2, seed=5), (Head(0, 1), Head(1, 2))
+    shares, lost = described.shares_of(mv.open_recipes("toy")), list[float]()
+    for sentence in corpus.sentences:
+        rows = prediction(shares, RuleText(sentence, toy.read_words(sentence.forms))).astype(np.float32)
+        case = effects.Case("", method="recipe", words=sentence.forms, gold=sentence)
+        by = case.substitute(toy)
+        states = partial(ablation.states_without, toy, [off], text="", words=sentence.forms)
+        expected = states(by=ablation.attending(rows.reshape(2, 4, *rows.shape[1:])))
+        np.testing.assert_allclose(states(by=by), expected, atol=1e-6)
+        lost.append(float(np.abs(states(by=replace(case, gold=None).substitute(toy)) - expected).max()))
+    assert max(lost) > 1e-3, "the rules that need annotation matter here"
+
+
 def test_other_weights_of_the_same_name_have_no_recipe() -> None:
     assert described.shipped("minilm", "53aa51172d14") is not None
     assert described.shipped("minilm", "another") is None
@@ -782,6 +819,24 @@ def test_recipes_that_were_found_replace_heads(measured: Recipes, toy: Encoder) 
     assert by_recipes.key == by_rows.key
     assert np.array_equal(by_recipes.weights, by_rows.weights)
     assert by_recipes.key != mv.without(toy, ["L0H2"], "", method="recipe", words=words).key
+
+
+def test_the_lines_of_a_figure_without_heads_by_shipped_recipes_make_it_again(
+    toy: Encoder, measured: Recipes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("the", "dog", "barks")
+    for read in (
+        mv.without(toy, ["L0H2"], "the dog barks .", method="recipe"),
+        mv.without(toy, ["L0H2", "L0H3"], "", method="recipe", words=words),
+    ):
+        code = of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
+        assert "open_attention" not in code
+        exec(code, {})
+        assert (tmp_path / "figure.svg").read_bytes() == read.heatmap("L1H2").to_bytes(".svg")
+    by_others = mv.without(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
+    for read in (by_others, mv.without(toy, ["L0H2"], "", method="recipe", words=words).by_words()):
+        assert "open_attention" in of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
 
 
 def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:

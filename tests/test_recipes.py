@@ -631,6 +631,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(shown) == 9
     assert "L0H0" in shown[1]
     assert " explained, " in shown[1]
+    table = mv.open_recipes(out).tables["explained"]
+    assert f"more than the best single rule on {(table['held_out'] > table['best_rule']).sum()} of 8 heads" in shown[0]
     assert sorted(path.name for path in out.iterdir()) == [
         *("explained.csv", "recipes.csv", "recipes.json", "untrained.csv")
     ]

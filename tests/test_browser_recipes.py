@@ -160,17 +160,17 @@ def _photographed(part: Any) -> npt.NDArray[np.uint8]:
 def _alike(pixels: dict[str, npt.NDArray[np.uint8]]) -> dict[tuple[str, str, str], float]:
     """The kinds that look the same, with how much they differ."""
     differ = {
-        (one, other, by): round(float(_differs(pixels[one], pixels[other], by)), 3)
+        (one, other, by): round(_differs(pixels[one], pixels[other], by), 3)
         for by in SEEN
         for one, other in combinations(pixels, 2)
     }
     return {pair: differs for pair, differs in differ.items() if differs < LEAST}
 
 
-def _differs(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], by: str) -> np.floating[Any]:
+def _differs(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], by: str) -> float:
     high, wide = (min(one.shape[axis], other.shape[axis]) for axis in (0, 1))
     seen = (lightness(each[:high, :wide], by) for each in (one, other))
-    return np.abs(np.subtract(*seen)).mean()
+    return float(np.abs(np.subtract(*seen)).mean())
 
 
 def _kinds(visitor: BrowserTab, names: list[str], theme: str, media: str) -> dict[str, npt.NDArray[np.uint8]]:

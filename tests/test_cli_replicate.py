@@ -207,10 +207,8 @@ def test_roles_are_counted_over_the_profiles_of_runs(
     *said, count = capsys.readouterr().out.splitlines()
     assert len(said) == 1 + len(expected)
     assert set(expected["runs"]) <= {1, 2, 3}
-    assert all(
-        f"{row.runs} of 3" in line and row.heads in line
-        for row, line in zip(expected.itertuples(), said[1:], strict=True)
-    )
+    counts = zip(expected["runs"], expected["heads"], said[1:], strict=True)
+    assert all(f"{runs} of 3" in line and heads in line for runs, heads, line in counts)
     assert count == f"{(expected['runs'] == 3).sum()} of {len(expected)} roles in all runs."
     assert replicate(Path("toy"), tmp_path / "none", "--runs") == 3
 

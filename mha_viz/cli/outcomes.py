@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.paired import PairedDifferences
@@ -64,8 +64,8 @@ def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
 
 def run_lines(table: pd.DataFrame) -> list[str]:
     """Each role of :func:`mha_viz.in_runs` with the runs that have it, and its heads in each."""
-    rows = [("role", "runs", "heads, by run")]
-    for row in table.itertuples(index=False):
+    rows, every = [("role", "runs", "heads, by run")], cast("Any", table.itertuples(index=False))
+    for row in every:
         role = linked(row.detail) if " " in row.detail else link(row.detail) or row.detail
         rows.append((one_line(role), f"{row.runs:,} of {row.of:,}", row.heads))
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]

@@ -19,7 +19,7 @@ import mha_viz
 from mha_viz.analysis.described import KINDS, of_heads
 from mha_viz.figures.role_words import KIND_COLOURS
 from mha_viz.figures.theme import THEMES
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import PHONE, BrowserTab
 from tests.painted import NOTE
 from tests.vision import SEEN, lightness
 
@@ -116,25 +116,68 @@ KINDS_SHOWN = """([names, colours]) => {
 LEAST = 0.04  # mean difference of luminance, pixel by pixel; two bars of one kind have 0
 
 
+@pytest.mark.parametrize("media", ["screen", "print"])
 @pytest.mark.parametrize("theme", THEMES)
-def test_kinds_of_rules_are_told_apart_in_grey_and_by_colour_blind_readers(visitor: BrowserTab, theme: str) -> None:
-    """From pixels: any two kinds differ in lightness or in pattern, neighbours in a bar among them."""
+def test_kinds_of_rules_are_told_apart_in_grey_and_by_colour_blind_readers(
+    visitor: BrowserTab, theme: str, media: str
+) -> None:
+    """From pixels: any two kinds differ in lightness or pattern, neighbours in a bar among them; on paper, too, where
+    browsers leave out backgrounds unless a style sheet insists."""
     names = [*KINDS, "unexplained"]
-    pixels = _kinds(visitor, names, theme)
-    alike = {
-        (one, other, by): round(float(differs), 3)
+    pixels = _kinds(visitor, names, theme, media)
+    assert not _alike(pixels)
+    adjusted = "(parts) => [...new Set(parts.map((part) => getComputedStyle(part).printColorAdjust))]"
+    assert visitor.page.locator(".recipe u").evaluate_all(adjusted) == ["exact"]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_bars_on_a_phone_are_told_apart(visitor: BrowserTab, theme: str) -> None:
+    """At 390 pixels, where a bar has 20 of them: the widest part of each kind on the page itself, compared along the
+    width that both have."""
+    visitor.is_altered = True
+    visitor.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    visitor.resize(PHONE)
+    visitor.explore(text="The cat sat on the mat.")
+    drawn = visitor.page.locator(".marks > .recipe")
+    expect(drawn).to_have_count(len(of_heads("minilm")))
+    widest: dict[str, tuple[float, Any]] = {}
+    for bar in drawn.all():
+        for part in bar.locator("u").all():
+            box = part.bounding_box()
+            assert box is not None
+            assert box["height"] == 4
+            name = str(part.get_attribute("class"))
+            widest[name] = max(widest.get(name, (0.0, None)), (box["width"], part), key=lambda each: each[0])
+    pixels = {name: _photographed(part) for name, (_, part) in widest.items()}
+    assert pixels.keys() == {*KINDS, "unexplained"}
+    assert not _alike(pixels)
+
+
+def _photographed(part: Any) -> npt.NDArray[np.uint8]:
+    return np.asarray(Image.open(io.BytesIO(part.screenshot())).convert("RGB"))
+
+
+def _alike(pixels: dict[str, npt.NDArray[np.uint8]]) -> dict[tuple[str, str, str], float]:
+    """The kinds that look the same, with how much they differ."""
+    differ = {
+        (one, other, by): round(_differs(pixels[one], pixels[other], by), 3)
         for by in SEEN
-        for one, other in combinations(names, 2)
-        if (differs := np.abs(lightness(pixels[one], by) - lightness(pixels[other], by)).mean()) < LEAST
+        for one, other in combinations(pixels, 2)
     }
-    assert not alike
+    return {pair: differs for pair, differs in differ.items() if differs < LEAST}
 
 
-def _kinds(visitor: BrowserTab, names: list[str], theme: str) -> dict[str, npt.NDArray[np.uint8]]:
+def _differs(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], by: str) -> float:
+    high, wide = (min(one.shape[axis], other.shape[axis]) for axis in (0, 1))
+    seen = (lightness(each[:high, :wide], by) for each in (one, other))
+    return float(np.abs(np.subtract(*seen)).mean())
+
+
+def _kinds(visitor: BrowserTab, names: list[str], theme: str, media: str) -> dict[str, npt.NDArray[np.uint8]]:
     """The pixels [y, x, rgb] of each kind in the bars of a theme."""
     visitor.is_altered = True
     page = visitor.page
-    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=theme, media=media)  # type: ignore[arg-type]
     page.set_content(f"<style>html {{ color-scheme: {theme}; background: {PAPER[theme]} }}{CSS}</style>")
     colours = {kind: THEMES[theme].heads[number] for kind, number in KIND_COLOURS.items()}
     page.evaluate(KINDS_SHOWN, [names, colours])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import mha_viz as mv
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.analysis.replication import (
@@ -194,6 +195,22 @@ def test_a_profile_is_compared_as_it_was_measured(
     assert profile(tmp_path / "two", tmp_path / "three") == 5
     assert "is a profile, not a corpus" in capsys.readouterr().err
     assert main(["search", "toy/L0H0", str(tmp_path / "two")]) == 5
+
+
+def test_roles_are_counted_over_the_profiles_of_runs(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As ``mv.in_runs`` counts them, in a table and in lines."""
+    assert replicate(Path("toy"), "toy", "--runs", str(measured), "--out", str(tmp_path / "runs.csv")) == 0
+    expected = mv.in_runs([mv.open_profile("toy"), mv.open_profile("toy"), mv.open_profile(measured)])
+    assert pd.read_csv(tmp_path / "runs.csv").values.tolist() == expected.values.tolist()
+    *said, count = capsys.readouterr().out.splitlines()
+    assert len(said) == 1 + len(expected)
+    assert set(expected["runs"]) <= {1, 2, 3}
+    counts = zip(expected["runs"], expected["heads"], said[1:], strict=True)
+    assert all(f"{runs} of 3" in line and heads in line for runs, heads, line in counts)
+    assert count == f"{(expected['runs'] == 3).sum()} of {len(expected)} roles in all runs."
+    assert replicate(Path("toy"), tmp_path / "none", "--runs") == 3
 
 
 def test_a_profile_replicates_itself() -> None:

@@ -71,6 +71,17 @@ def test_rules_that_need_annotation_apply_where_the_sentence_has_it() -> None:
     assert not _predicting(other, head)
 
 
+def test_what_is_drawn_of_the_unexplained_knows_the_annotation() -> None:
+    sentence = next(s for s in built_in().sentences if len(s.mentions) > 2 and len(s.forms) < 25)
+    page = PageSession({"text": written(sentence), "shown": "unexplained"})
+    recipes = page.badges["recipes"]
+    assert recipes["annotated"]
+    shares = taken(mv.load("minilm").encode_words(sentence.forms), sentence)
+    assert recipes["here"] == pytest.approx(shares.sum(axis=1), abs=1e-3)
+    other = PageSession({"text": written(sentence)[:-1] + "!", "shown": "unexplained"})
+    assert not other.badges["recipes"]["annotated"]
+
+
 def _predicting(recipes: dict[str, Any], head: described.HeadRecipe) -> set[str]:
     """The rules of a head that need annotation and predict cells of the text."""
     names = {part.name for part in head.parts if RULES[part.rule].needs}

@@ -31,6 +31,9 @@ from mha_viz.corpus import grammar, repeats
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
+from mha_viz.figures.layout import Size
+from mha_viz.figures.recipe import of_head
+from mha_viz.figures.view import View
 from mha_viz.models import ablation
 from mha_viz.models.catalog import resolve
 from mha_viz.models.encoder import Encoder
@@ -41,7 +44,7 @@ from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study.cluster.tasks import Summing, WorkerModel
 from mha_viz.study.recipes import CHOICE_FILE, weights_of
-from mha_viz.study.replaced import ACCURACY_HEADING
+from mha_viz.study.replaced import ACCURACY_HEADING, Replacing
 from mha_viz.study.run import sums_of
 from mha_viz.study.sums import merged
 from mha_viz.text import WordPieces
@@ -288,8 +291,25 @@ def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(m
     later = mv.recipes(measured, score=other, most=24)
     assert later.facts == at_once.facts
     for name, table in at_once.tables.items():
-        expected = table.assign(untrained=np.nan) if name == "explained" else table
-        pd.testing.assert_frame_equal(later.tables[name], expected)
+        pd.testing.assert_frame_equal(later.tables[name], table)
+
+
+def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
+    measured: Recipes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = {name: table for name, table in measured.tables.items() if name != "untrained"}
+    folder = replace(measured, tables=tables).save(tmp_path / "early")
+    file = tmp_path / "other.conllu"
+    file.write_text(as_conllu(grammar.corpus(4, seed=7).sentences), "utf-8")
+    assert main(["recipes", str(folder), "--score", str(file), "--out", str(tmp_path / "out")]) == 0
+    assert "of untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
+    explained = mv.open_recipes(tmp_path / "out").tables["explained"]
+    assert explained["untrained"].isna().all()
+    assert explained[["other", "even", "best_rule", "iou"]].notna().all(axis=None)
+    measured.save(folder)
+    (folder / "untrained.csv").unlink()
+    with pytest.raises(CorpusError, match=r"untrained.csv is not as it was written"):
+        mv.open_recipes(folder)
 
 
 def test_what_was_scored_on_a_corpus_that_chose_nothing_says_so() -> None:
@@ -312,6 +332,7 @@ def test_recipes_come_with_the_app_and_hold_on_new_sentences(name: str, off: flo
     shipped = mv.open_recipes(name)
     assert shipped.facts["model"] == name
     explained = mv.recipes(shipped, score=NEW[name]).tables["explained"]
+    assert explained["untrained"].mean() == pytest.approx(shipped.tables["explained"]["untrained"].mean(), abs=0.03)
     assert explained["other"].mean() == pytest.approx(explained["held_out"].mean(), abs=off)
     assert (explained["other"] > explained["even"]).mean() > 0.9
 
@@ -531,6 +552,8 @@ def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
     by = lost.pivot_table(values="lost", index="part", columns="method")
     assert (by["recipe"] < by[["mean", "uniform", "recipe of another head"]].min(axis=1)).all()
     assert by["recipe"].is_monotonic_increasing
+    assert by.loc[[0.25, 0.5], "recipe of random heads"].gt(by.loc[[0.25, 0.5], "recipe"]).all()
+    assert by.loc[1, "recipe of random heads"] == pytest.approx(by.loc[1, "recipe"], abs=1e-6)  # all of them
     assert (lost["low"] <= lost["lost"]).all()
     assert (lost["lost"] <= lost["high"]).all()
 
@@ -567,6 +590,16 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
         mv.replaced_accuracy(mv.open_recipes("repeater"), "repeats", most=2)
 
 
+def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
+    replacing = Replacing.of(mv.open_recipes("toy"), "grammar", None, 3)
+    every = {Head(layer, head) for layer in range(2) for head in range(4)}
+    drawn = [[*replacing.substitutes(number, text)][-1][1] for number, text in enumerate(replacing.texts)]
+    assert drawn == [[*replacing.substitutes(number, text)][-1][1] for number, text in enumerate(replacing.texts)]
+    assert [[len({*heads}) for heads in parts] for parts in drawn] == [[2, 4, 8]] * 3
+    assert len({frozenset(parts[1]) for parts in drawn}) > 1
+    assert all({*parts[0]} < {*parts[1]} < {*parts[2]} == every for parts in drawn)
+
+
 def test_without_documents_or_pronouns_an_accuracy_has_wilsons_interval_or_none() -> None:
     corpus = grammar.corpus(60, seed=5)
     some = [replace(one, mentions=(), document="") for one in corpus.sentences[:3]]
@@ -598,7 +631,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(shown) == 9
     assert "L0H0" in shown[1]
     assert " explained, " in shown[1]
-    assert sorted(path.name for path in out.iterdir()) == ["explained.csv", "recipes.csv", "recipes.json"]
+    table = mv.open_recipes(out).tables["explained"]
+    assert f"more than the best single rule on {(table['held_out'] > table['best_rule']).sum()} of 8 heads" in shown[0]
+    assert sorted(path.name for path in out.iterdir()) == [
+        *("explained.csv", "recipes.csv", "recipes.json", "untrained.csv")
+    ]
     assert len(mv.open_recipes(out).tables["explained"]) == 8
 
 
@@ -611,7 +648,7 @@ def test_the_command_marks_intervals_over_few_documents(tmp_path: Path, capsys: 
     out = tmp_path / "out"
     assert main(["recipes", "toy", "--score", str(file), "--replace", "--out", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("over 2 documents: few documents: speaks of these alone")
-    assert pd.read_csv(out / "accuracy.csv")["role_documents"].tolist() == [2] * 13
+    assert pd.read_csv(out / "accuracy.csv")["role_documents"].tolist() == [2] * 16
 
 
 def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -719,6 +756,40 @@ def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:
         mv.unexplained(mv.load("minilm").encode("a " * 300))
 
 
+def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: Encoder) -> None:
+    sentence, recipes = grammar.corpus(3, seed=5).sentences[0], mv.open_recipes("toy")
+    read = toy.encode_words(sentence.forms)
+    text = RuleText(sentence, toy.read_words(sentence.forms))
+    rows = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
+    left, plainly = mv.unexplained(read, gold=sentence), mv.unexplained(read)
+    assert left.weights == pytest.approx(read.weights - rows, abs=1e-6)
+    assert np.abs(left.weights).sum() < np.abs(plainly.weights).sum()
+    again = described.with_annotation(plainly, sentence)
+    assert again.weights == pytest.approx(left.weights, abs=1e-6)
+    assert (again.key, again.made) == (left.key, left.made)
+    for other in (read, described.with_annotation(plainly, grammar.corpus(3, seed=5).sentences[1])):
+        assert other.made[-1] != left.made[-1]
+    assert "unexplained by rules that know its annotation" in left.heatmap("L1H2").caption
+    assert "unexplained by rules that need no annotation" in plainly.heatmap("L1H2").caption
+    assert "open_attention" in of_head(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
+    with pytest.raises(TextError, match="other words"):
+        mv.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
+
+
+def test_over_a_corpus_heads_become_recipes_that_know_the_annotation(toy: Encoder) -> None:
+    corpus, off = grammar.corpus(2, seed=5), (Head(0, 1), Head(1, 2))
+    shares, lost = described.shares_of(mv.open_recipes("toy")), list[float]()
+    for sentence in corpus.sentences:
+        rows = prediction(shares, RuleText(sentence, toy.read_words(sentence.forms))).astype(np.float32)
+        case = effects.Case("", method="recipe", words=sentence.forms, gold=sentence)
+        by = case.substitute(toy)
+        states = partial(ablation.states_without, toy, [off], text="", words=sentence.forms)
+        expected = states(by=ablation.attending(rows.reshape(2, 4, *rows.shape[1:])))
+        np.testing.assert_allclose(states(by=by), expected, atol=1e-6)
+        lost.append(float(np.abs(states(by=replace(case, gold=None).substitute(toy)) - expected).max()))
+    assert max(lost) > 1e-3, "the rules that need annotation matter here"
+
+
 def test_other_weights_of_the_same_name_have_no_recipe() -> None:
     assert described.shipped("minilm", "53aa51172d14") is not None
     assert described.shipped("minilm", "another") is None
@@ -750,6 +821,24 @@ def test_recipes_that_were_found_replace_heads(measured: Recipes, toy: Encoder) 
     assert by_recipes.key == by_rows.key
     assert np.array_equal(by_recipes.weights, by_rows.weights)
     assert by_recipes.key != mv.without(toy, ["L0H2"], "", method="recipe", words=words).key
+
+
+def test_the_lines_of_a_figure_without_heads_by_shipped_recipes_make_it_again(
+    toy: Encoder, measured: Recipes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("the", "dog", "barks")
+    for read in (
+        mv.without(toy, ["L0H2"], "the dog barks .", method="recipe"),
+        mv.without(toy, ["L0H2", "L0H3"], "", method="recipe", words=words),
+    ):
+        code = of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
+        assert "open_attention" not in code
+        exec(code, {})
+        assert (tmp_path / "figure.svg").read_bytes() == read.heatmap("L1H2").to_bytes(".svg")
+    by_others = mv.without(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
+    for read in (by_others, mv.without(toy, ["L0H2"], "", method="recipe", words=words).by_words()):
+        assert "open_attention" in of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
 
 
 def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:

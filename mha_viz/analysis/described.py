@@ -13,7 +13,7 @@ import numpy as np
 from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, Numbers, RuleText, matrices, prediction
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.attention.steps import UNEXPLAINED
+from mha_viz.attention.steps import UNEXPLAINED, UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import READING, CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
@@ -104,10 +104,11 @@ def _class_shares(recipes: Recipes) -> Numbers:
     return shares
 
 
-def shares_of(recipes: Recipes) -> Numbers:
-    """[class, head, rule] of recipes in tables. Raises CorpusError if a class or a rule is unknown."""
+def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:
+    """[class, head, rule] of recipes in tables, or those of "untrained". Raises CorpusError if a class or a rule is
+    unknown."""
     heads = int(recipes.facts["heads"])
-    rows: Any = recipes.tables["recipes"].itertuples(index=False)
+    rows: Any = recipes.tables[table].itertuples(index=False)
     shares = np.zeros((len(CLASSES), int(recipes.facts["layers"]) * heads, len(RULES)))
     try:
         for row in rows:
@@ -152,12 +153,13 @@ def _pieces(text: TokenizedText, forms: list[str]) -> WordPieces:
     return WordPieces(tuple(forms), names, tuple(ids[name] for name in names), none, tuple(words), spans, in_vocabulary)
 
 
-def predicted(attention: Attention, recipes: Recipes | None = None) -> Weights:
-    """P [layer, head, query, key]: the attention that recipes predict for the text of a reading, by the rules that need
-    no annotation; by default the recipes that come with the model. Raises SettingError if it has none or they are of a
-    model of another shape, TextError for more than LONGEST tokens."""
+def predicted(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
+    """P [layer, head, query, key]: the attention that recipes predict for the text of a reading; by default the recipes
+    that come with the model. ``text``: as rules see it, by default without annotation, so that only rules which need
+    none apply. Raises SettingError if the model has no recipes or they are of a model of another shape, TextError for
+    more than LONGEST tokens."""
     shares = _shares_for(attention, recipes)
-    rows: Weights = prediction(shares, text_of(attention)).astype(np.float32)
+    rows: Weights = prediction(shares, text or text_of(attention)).astype(np.float32)
     return rows.reshape(attention.weights.shape)
 
 
@@ -191,12 +193,13 @@ def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
     return _shipped_shares(attention.model, attention.revision) if is_shipped else shares_of(recipes)
 
 
-def unexplained(attention: Attention, recipes: Recipes | None = None) -> Attention:
+def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sentence | None = None) -> Attention:
     """What the recipes of its heads leave of a reading: A − P, [layer, head, query, key], above 0 where a head looks
     more than its rules predict. Half the sum of absolute values in a row is what is not explained of it.
 
-    ``recipes``: by default those that come with the model. Rules that need annotation are left out. Raises ShapeError
-    for what is not the complete weights of a text to itself, and as :func:`predicted`.
+    ``recipes``: by default those that come with the model. ``gold``: the text as a sentence of a corpus; without it,
+    rules that need annotation are left out. Raises ShapeError for what is not the complete weights of a text to itself,
+    TextError for a sentence of other words, and as :func:`predicted`.
 
     >>> mv.unexplained(mv.load("minilm").encode("The cat sat.")).quantity
     'unexplained'
@@ -208,8 +211,21 @@ def unexplained(attention: Attention, recipes: Recipes | None = None) -> Attenti
             "A recipe predicts whole attention weights of a text to itself; these are not.",
             "Use the reading as the model returned it.",
         )
-    left = attention.weights - predicted(attention, recipes)
-    return replace(attention, weights=left, quantity="unexplained", made=(*attention.made, UNEXPLAINED))
+    if gold is not None and not is_of(gold, attention):
+        raise TextError("The annotated sentence has other words than the text.", "Give the sentence that was read.")
+    left = attention.weights - predicted(attention, recipes, text_of(attention, gold))
+    step = UNEXPLAINED if gold is None else UNEXPLAINED_OF_GOLD
+    return replace(attention, weights=left, quantity="unexplained", made=(*attention.made, step))
+
+
+def with_annotation(left: Attention, gold: Sentence) -> Attention:
+    """What :func:`unexplained` left without annotation, as it is with that of ``gold``; itself if the sentence has
+    other words. By the recipes that come with the model."""
+    if UNEXPLAINED not in left.made or not is_of(gold, left):
+        return left
+    weights = left.weights + predicted(left) - predicted(left, text=text_of(left, gold))
+    made = (UNEXPLAINED_OF_GOLD if step == UNEXPLAINED else step for step in left.made)
+    return replace(left, weights=weights, made=tuple(made))
 
 
 # ---- Those that come with the app -----------------------------------------------------------------------------------

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACTS = "recipes.json"  # written last: a folder without it is incomplete
+UNTRAINED = "untrained"  # which folders of earlier versions lack
 REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "recipes": ("layer", "head", "query_class", "rule", "share"),
     "explained": ("layer", "head", "fitted", "held_out", "other", "even", "best_rule", "untrained", "iou"),
+    UNTRAINED: ("layer", "head", "query_class", "rule", "share"),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recipes:
     """``facts``: the model, the corpora and what was read of them; ``tables``: "recipes", the rules of each head with
-    their shares, largest first, and "explained", how much of its attention they explain."""
+    their shares, largest first, "explained", how much of its attention they explain, and "untrained", the shares that
+    the same rules have with random weights."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
@@ -38,7 +41,7 @@ class Recipes:
     def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
         """The rows of one head by table: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises UnknownHead."""
         layer, number = Head.among(head, int(self.facts["layers"]), int(self.facts["heads"]), str(self.facts["model"]))
-        tables = {name: self.tables[name] for name in HEADINGS}
+        tables = {name: self.tables[name] for name in HEADINGS if name in self.tables}
         return {name: table[(table["layer"] == layer) & (table["head"] == number)] for name, table in tables.items()}
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -76,12 +79,13 @@ def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
     check_kind(folder, *PATH[:2], REMEDY)
     import pandas as pd
 
-    place = recipes_folder(folder)
+    place, files = recipes_folder(folder), {f"{name}.csv": name for name in HEADINGS}
     try:
-        texts = {file: (place / file).read_bytes().decode() for file in (FACTS, *(f"{name}.csv" for name in HEADINGS))}
-        facts = unsealed(FACTS, texts[FACTS], texts, texts.__contains__)
+        there = [file for file in (FACTS, *files) if files.get(file) != UNTRAINED or (place / file).exists()]
+        texts = {file: (place / file).read_bytes().decode() for file in there}
+        facts = unsealed(FACTS, texts.pop(FACTS), texts, files.__contains__)
         tables = {
-            name: from_csv(pd.read_csv(io.StringIO(texts[f"{name}.csv"]), keep_default_na=True)) for name in HEADINGS
+            files[file]: from_csv(pd.read_csv(io.StringIO(text), keep_default_na=True)) for file, text in texts.items()
         }
         if not {"model", "corpus", "layers", "heads"} <= {*facts}:
             raise ValueError(f"{FACTS} lacks entries")

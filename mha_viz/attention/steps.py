@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from mha_viz.heads import Head
 from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Question, Request
 
 if TYPE_CHECKING:
-    from mha_viz.attention import Attention
+    from mha_viz.attention import Attention, Weights
 
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
@@ -25,8 +26,9 @@ class Row(NamedTuple):
     "typed", "given words": how a model read the text. "part": of an encoder–decoder, ``part``; the decoder's attention
     to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
     ``method``, for "mean" and "recipe" with a digest of the ``means``, for "text" with the other text, ``source``.
-    "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", "by words",
-    "special hidden", "only": these ``heads``. Any other name: a step of a reading that was made by hand.
+    "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", the same
+    "with annotation", "by words", "special hidden", "only": these ``heads``. Any other name: a step of a reading that
+    was made by hand.
     """
 
     name: str
@@ -71,12 +73,25 @@ class Step(str):
         if self.row.name == "without" and self.row.means:
             of = "predicted" if self.row.method == RECIPE else "means"
             return f"{_wording(self.row._replace(means=''))} ({of} {self.row.means[:8]})"
-        return {"typed": "", "given words": "given as words"}.get(self.row.name, str(self))
+        return _IN_CAPTION.get(self.row.name, str(self))
+
+
+_IN_CAPTION = {
+    "typed": "",
+    "given words": "given as words",
+    "unexplained": "unexplained by rules that need no annotation",
+    "unexplained, with annotation": "unexplained by rules that know its annotation",
+}
+
+
+def digest(means: Weights) -> str:
+    """Of what replaces the outputs of heads, as in :class:`Row`."""
+    return hashlib.blake2b(means.tobytes(), digest_size=12).hexdigest()
 
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
-UNEXPLAINED = Step(Row("unexplained"))
+UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.paired import PairedDifferences
@@ -11,10 +12,13 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import linked
+from mha_viz.figures.glosses import link, linked
 from mha_viz.figures.role_words import FEW_DOCUMENTS, linked_words
 from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HEADINGS = ("head", "role", *("score", "baseline", "cases") * 2, "outcome")
 GROUPS = (2, 5)  # the columns in which the numbers of each corpus begin
@@ -56,6 +60,17 @@ def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
     apart = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
     models = " beside ".join(dict.fromkeys((pairs[0].one.model, pairs[0].other.model)))
     return [*table, *over, f"{models}: the interval leaves out 0 for {apart:,} of {counted(len(pairs), 'role')}."]
+
+
+def run_lines(table: pd.DataFrame) -> list[str]:
+    """Each role of :func:`mha_viz.in_runs` with the runs that have it, and its heads in each."""
+    rows, every = [("role", "runs", "heads, by run")], cast("Any", table.itertuples(index=False))
+    for row in every:
+        role = linked(row.detail) if " " in row.detail else link(row.detail) or row.detail
+        rows.append((one_line(role), f"{row.runs:,} of {row.of:,}", row.heads))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return [*lines, f"{(table['runs'] == table['of']).sum():,} of {counted(len(table), 'role')} in all runs."]
 
 
 def _over_documents(measured: Sequence[RoleScore | None], name: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.analysis.described import HeadRecipe, described
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes, recipes_folder
+from mha_viz.analysis.recipe_tables import FACTS, UNTRAINED, Recipes, open_recipes, recipes_folder
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, stopped_in
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
@@ -23,6 +23,7 @@ from mha_viz.numerals import counted, percent
 
 MOST = whole(2, 100_000, "a number of sentences")
 LISTED = 3  # rules of a head that are printed
+NO_UNTRAINED = "; of untrained weights unknown (recipes of an earlier version: measure them again)"
 
 
 def options(recipes: Parser) -> None:
@@ -38,7 +39,7 @@ def options(recipes: Parser) -> None:
     words = "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv "
     words += "and, of minilm and toy, accuracy.csv"
     recipes.add_argument("--replace", action="store_true", help=words)
-    words = "folder to write recipes.csv, explained.csv and recipes.json to"
+    words = "folder to write recipes.csv, untrained.csv, explained.csv and recipes.json to"
     recipes.add_argument("--out", required=True, type=folder_name, metavar="DIR", help=words)
     device_option(recipes)
     dtype_option(recipes)
@@ -94,7 +95,11 @@ def _summary(measured: Recipes) -> str:
     judged = table["other" if "score" in facts else "held_out"]
     where = f", scored on {facts['score']}" if "score" in facts else ", scored on its odd sentences"
     means = f"{percent(judged.mean())} explained on average, {percent(table['even'].mean())} by even attention"
-    return f"{facts['model']} on {facts['corpus']}{where}: {means}; least {percent(judged.min())}"
+    means += f", more than the best single rule on {(judged > table['best_rule']).sum()} of {len(table)} heads"
+    untrained = (
+        f"; of untrained weights {percent(table[UNTRAINED].mean())}" if UNTRAINED in measured.tables else NO_UNTRAINED
+    )
+    return f"{facts['model']} on {facts['corpus']}{where}: {means}; least {percent(judged.min())}{untrained}"
 
 
 def _line(recipe: HeadRecipe) -> str:

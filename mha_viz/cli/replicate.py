@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from mha_viz.analysis.established import check
+from mha_viz.analysis.matching import in_runs
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
 from mha_viz.attention import Head
 from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
-from mha_viz.cli.outcomes import lines, paired_lines
+from mha_viz.cli.outcomes import lines, paired_lines, run_lines
 from mha_viz.cli.output import TABLES, Destination, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, is_profile, measure, measuring_options, name_option, read_corpus
 from mha_viz.cli.search import model_and_head
@@ -35,6 +36,11 @@ def options(replicate: Parser) -> None:
     )
     words += "or a model and the head to compare with, as in minilm/L5H4"
     replicate.add_argument("--beside", type=model_or_head, metavar="OTHER", help=words)
+    words = (
+        "count in how many runs of a training, such as seeds or steps, a role is found on any head: CORPUS is then the "
+    )
+    words += "profile of a second run, and these are those of further ones"
+    replicate.add_argument("--runs", type=profile_name, nargs="*", metavar="PROFILE", help=words)
     output_options(replicate, TABLES, required=False)
     measuring_options(replicate)
     cluster_options(replicate)
@@ -82,6 +88,10 @@ def run(args: argparse.Namespace) -> None:
     findings = there.findings()
     if not findings:
         raise CorpusError(f"The profile in {args.profile} has no roles.", "Name the profile of a treebank or of text.")
+    if args.runs is not None:
+        runs = [there, *map(read_profile, (profile_name(args.corpus), *args.runs))]
+        table = in_runs(runs)
+        return put_out(to, lambda: table, run_lines(table))
     if args.beside:
         return _beside(args, there, to)
     sums = folder_beside(to, "sums")

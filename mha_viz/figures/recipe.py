@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from mha_viz.analysis.described import LONGEST, predicted, shipped
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import Step, later_steps
+from mha_viz.attention.steps import Step, digest, later_steps
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.layout import Size
 from mha_viz.figures.panels import Panel
@@ -50,7 +51,7 @@ def _reading(name: str, attention: Attention) -> str:
     """The code that makes a reading again: the request that a model answered, then each step that was applied. If no
     call makes it, the reading is opened from a file."""
     request = attention.request
-    call = _call(request, attention.revision) if request is not None else ""
+    call = _call(request, attention.revision) if request is not None and _says_all(attention, request) else ""
     for step in later_steps(attention):
         call = call and _after(call, step)
     return f"{name} = {call}" if call else _opened(name, attention)
@@ -61,8 +62,19 @@ def _opened(name: str, attention: Attention) -> str:
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.open_attention({file!r})"
 
 
+def _says_all(attention: Attention, request: Request) -> bool:
+    """Whether a request says everything: not which corpus's means replace heads, nor which recipes, unless they are
+    those that come with the model."""
+    if not request.off or request.method not in ("mean", RECIPE):
+        return True
+    given = next(step.row.means for step in attention.made if step.row.name == "without")
+    is_whole = not later_steps(attention) and len(attention.queries) <= LONGEST  # with the tokens that rules see
+    has_shipped = request.method == RECIPE and shipped(attention.model, attention.revision) is not None
+    return is_whole and has_shipped and given == digest(predicted(attention))
+
+
 def _call(request: Request, revision: str) -> str:
-    """The call that makes a request; empty for one without heads by a corpus's means, because no call says which."""
+    """The call that makes a request."""
     of = QUANTITIES[request.quantity]
     if "{call}" in of.code:
         return _of_call(of, _call(replace(request, quantity=WEIGHT), revision))
@@ -75,8 +87,7 @@ def _call(request: Request, revision: str) -> str:
         return f"{encoder}.encode({text!r}, {_arguments(given_target | {'part': request.part})})"
     if request.off:
         source = f", source={request.source!r}" if request.source else ""
-        without = f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r}{source})"
-        return "" if request.method in ("mean", RECIPE) else without
+        return f"mv.without({encoder}, {[*map(str, request.off)]!r}, {either}, method={request.method!r}{source})"
     if of.code:
         question = "" if request.question is None else _arguments(_question(request.question))
         return of.code.format(encoder=encoder, text=either, question=question)

@@ -6,7 +6,6 @@ after it is computed anew; everything before it is computed only once, however m
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights
-from mha_viz.attention.steps import Row, Step, read_as
+from mha_viz.attention.steps import Row, Step, digest, read_as
 from mha_viz.errors import EmptyText, SettingError, check_kind
 from mha_viz.models import other_texts
 from mha_viz.models.capture import Tap
@@ -174,7 +173,7 @@ def without(
         means = other_texts.outputs_for(encoder, method, encoder.pieces(text, pair, words), source)
     reading = encoder.through(text, pair, replacing([off], substitute(encoder, method, means)), words)[0]
     used = means if method in ("mean", RECIPE) else None
-    which = "" if used is None else hashlib.blake2b(used.tobytes(), digest_size=12).hexdigest()
+    which = "" if used is None else digest(used)
     step = [Step(Row("without", off, method, which, source=source if method == TEXT else None))] if off else []
     return replace(reading, made=read_as(words, *step))
 

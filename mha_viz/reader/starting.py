@@ -132,10 +132,10 @@ def starter() -> Copies | Spares:
 
 
 # The limit is set before a library can allocate memory. If memory runs out, the system kills this process rather than
-# the server, which then starts another. No core file writes what was typed to the disk. transformers is told
-# that scipy and scikit-learn are not there (37 MB and more, for losses and ways to generate that are not used here); who
-# else imports them has them. Libraries create a million objects that stay: looking for garbage among them would take a
-# fifth of the import time.
+# the server, which then starts another. No core file writes what was typed to the disk. transformers is told that scipy
+# and scikit-learn are not there (37 MB and more, for losses and ways to generate that are not used here); whoever else
+# imports them has them. Libraries create a million objects that stay: looking for garbage among them would take a fifth
+# of the import time.
 _START = """
 import gc, os, sys
 gc.disable()

@@ -20,7 +20,7 @@ from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.corpus.sources import Source, open_sentences
-from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.corpus.treebank import Corpus, Gap, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, SumsUnsavedWarning, TextError, warn
 from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
@@ -68,8 +68,8 @@ class EffectSettings(NamedTuple):
     means: Any = None  # Source, Weights, Averages, or for a cluster a Layout
 
 
-# A cache: for the words of a sentence and the heads that are off, the change of the last states, [token].
-TokenChanges = dict[tuple[str, ...], dict[tuple[Head, ...], Numbers]]
+# A cache: for an annotated sentence and the heads that are off, the change of the last states, [token].
+TokenChanges = dict[tuple[tuple[Word, ...], tuple[Mention, ...]], dict[tuple[Head, ...], Numbers]]
 
 
 class Measurement:
@@ -235,7 +235,7 @@ class Measurement:
             at = read.words.index(word)
             masked = (*forms[:word], mask, *forms[word + 1 :])
             question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
-            case = replace(self._case, question=question, words=masked)
+            case = replace(self._case, question=question, words=masked, gold=sentence)
             values = values_without(self._encoder, [(), *self._off], case)[:, question.piece]
             yield values[0] - values[1:]
 
@@ -244,7 +244,7 @@ class Measurement:
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
             return
-        by = replace(self._case, words=forms).substitute(encoder)
+        by = replace(self._case, words=forms, gold=sentence).substitute(encoder)
         states = [encoder.states("", words=forms), ablation.states_without(encoder, self._off, by, "", words=forms)]
         followed = np.stack([_followed(encoder, each, read.ids) for each in np.concatenate(states)])  # [variant, n − 1]
         if words is None:
@@ -260,12 +260,12 @@ class Measurement:
 
     def _vectors(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers | None]:
         encoder, forms = self._encoder, sentence.forms
-        case = replace(self._case, words=forms)
+        case = replace(self._case, words=forms, gold=sentence)
         if words is None:
             yield lost_each(encoder, self._off, case).sentence
         if not words:
             return
-        measured = self._states.setdefault(tuple(case.words), {})
+        measured = self._states.setdefault((sentence.words, sentence.mentions), {})
         new = [off for off in self._off if off not in measured]  # the model runs for these alone
         if new:
             measured.update(zip(new, lost_each(encoder, new, case).tokens, strict=True))

@@ -15,8 +15,10 @@ from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.analysis.removal import MOST_SWITCHED, Removal, Switch, switch
 from mha_viz.analysis.removal import removal as each_removal
+from mha_viz.analysis.rules import RuleText
 from mha_viz.attention import Head, Weights
 from mha_viz.attention.answers import Answer
+from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import SettingError
 from mha_viz.models import ablation, answers, other_texts
 from mha_viz.models.encoder import Encoder
@@ -34,7 +36,8 @@ class Case:
     """A text, optionally with a second one, and how heads are switched off: ``method`` and ``means`` as in
     :func:`mha_viz.models.ablation.substitute`. ``question``: the question to the model
     (:func:`mha_viz.models.answers.question_about`), if any; heads are off in those of its texts that it says.
-    ``words``: the sentence as words, in place of ``text``; only for several heads at once. ``source``: the text that
+    ``words``: the sentence as words, in place of ``text``; only for several heads at once; ``gold``: the same with its
+    annotation, which rules of recipes may need. ``source``: the text that
     outputs are taken from by the method "text"; ``sentences``: those that the method "resample" draws from, by default
     the built-in ones."""
 
@@ -44,6 +47,7 @@ class Case:
     means: Weights | None = None
     question: Question | None = None
     words: Sequence[str] = ()
+    gold: Sentence | None = None
     source: str = ""
     sentences: Sequence[Sequence[str]] = ()
 
@@ -70,7 +74,8 @@ class Case:
             read = encoder.pieces(*texts, words)
             means = other_texts.outputs_for(encoder, self.method, read, self.source, self.sentences)
         elif self.method == RECIPE:
-            means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts))
+            seen = RuleText(self.gold, encoder.read_words(words), bool(encoder.causal)) if words and self.gold else None
+            means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts), text=seen)
         return ablation.substitute(encoder, self.method, means)
 
     def check(self, encoder: Encoder) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import ALL, LONGEST, shares_of
-from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
+from mha_viz.analysis.recipe_tables import HEADINGS, UNTRAINED, Recipes
 from mha_viz.analysis.recipes import RecipeChoice
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
 from mha_viz.attention import Weights
@@ -66,7 +66,8 @@ def recipes(
     Rules and shares are chosen on the sentences of ``corpus`` with an even number and measured on the others, and on
     the corpus ``score``, if it is given. Rules that need annotation are left out where a corpus has none; plain text is
     enough for the others. In place of a corpus, recipes from ``open_recipes`` or an earlier call are measured on
-    ``score``, and nothing is chosen: untrained weights, which have shares of their own, are left out. ``model`` and
+    ``score``, and nothing is chosen; untrained weights, whose shares are stored beside, are measured there too, except
+    with recipes of earlier versions, which have no such shares. ``model`` and
     ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``: how many sentences are read
     of each corpus; those of more than 256 pieces are left out. ``resume``: a folder for what was chosen and for
     intermediate sums, from which a stopped study continues. ``progress`` is called as the work goes on, in thousandths
@@ -176,11 +177,13 @@ class _Study:
         Cancelled."""
         check_shape(self.encoder, earlier)
         singles = [NAMES.index(name) for name in earlier.facts["best_rules"]]
-        shares = [shares_of(earlier), _even(self.heads), fitting.alone(np.array(singles, np.intp))]
-        measured = self._explained(0, {PASSES[0]: shares}, 0)
+        shares = {PASSES[0]: [shares_of(earlier), _even(self.heads), fitting.alone(np.array(singles, np.intp))]}
+        if UNTRAINED in earlier.tables:
+            shares[PASSES[1]] = [shares_of(earlier, UNTRAINED)]
+        measured = self._explained(0, shares, 0)
         self._clean_up()
-        columns = zip(("other", "even", "best_rule", "iou"), (*measured.means(), measured.mean_iou()), strict=True)
-        explained = earlier.tables["explained"].assign(**dict(columns), untrained=np.nan)
+        columns = dict(zip(("other", "even", "best_rule", UNTRAINED), measured.means(), strict=False))
+        explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns}, iou=measured.mean_iou())
         facts = {**earlier.facts, **self._read_of("score", self.corpora[0], measured)}
         return Recipes(facts, {**earlier.tables, "explained": explained})
 
@@ -282,7 +285,9 @@ class _Study:
         places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
         rows = [row for head, place in enumerate(places) for row in _shares(chosen, head, place)]
-        tables = {"recipes": rows, "explained": explained}
+        by_chance = chosen._replace(shares=fit.by_chance)
+        others = [row for head, place in enumerate(places) for row in _shares(by_chance, head, place)]
+        tables = {"recipes": rows, "explained": explained, UNTRAINED: others}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
         return Recipes(self._facts(chosen, measured), frames)
 

@@ -1,6 +1,7 @@
 """What a model loses if heads are only their recipes: the weights of many heads at once become those that their recipes
-predict; beside it, the same heads with their mean outputs, with even attention, and with the recipes of others. How far
-the sentence vector turns, and what heads still find and the model still answers: roles, and masked pronouns."""
+predict; beside it, the same heads with their mean outputs, with even attention, and with the recipes of others, and as
+many heads at random with their own. How far the sentence vector turns, and what heads still find and the model still
+answers: roles, and masked pronouns."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 MEAN, EVENLY = "mean", "uniform"
 PARTS = (0.25, 0.5, 1.0)  # of the heads, those that are explained best first
-METHODS = ("recipe", MEAN, EVENLY, "recipe of another head")
+METHODS = ("recipe", MEAN, EVENLY, "recipe of another head", "recipe of random heads")
 HEADING = ("method", "part", "heads", "sentences", "documents", "lost", "low", "high")
 WHOLE = "none"  # no head is replaced
 ACCURACY_HEADING = (
@@ -65,7 +66,8 @@ def replaced(
     documents, or over sentences if the corpus names no documents. Methods: "recipe": the weights of a head become those
     that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over these
     sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the model
-    in random order. ``most``: how many sentences are read.
+    in random order; "recipe of random heads": as "recipe", of as many heads as in the other rows, drawn anew for each
+    sentence. ``most``: how many sentences are read.
 
     Raises as ``recipes`` with recipes in place of a corpus.
 
@@ -76,9 +78,9 @@ def replaced(
     encoder, texts = replacing.encoder, replacing.texts
     lost = np.empty((len(texts), len(METHODS), len(PARTS)))
     for number, text in replacing.each(progress, cancelled):
-        for at, by in enumerate(replacing.substitutes(text)):
+        for at, (by, parts) in enumerate(replacing.substitutes(number, text)):
             case = Replaced("", words=text.sentence.forms, by=by)
-            lost[number, at] = lost_each(encoder, replacing.parts, case).sentence
+            lost[number, at] = lost_each(encoder, parts, case).sentence
     return _table(lost, [text.sentence.document for text in texts], [len(heads) for heads in replacing.parts])
 
 
@@ -109,20 +111,22 @@ def replaced_accuracy(
     roles = [role for role in given_roles(encoder.name) if role.role == "syntax"]
     if not roles:
         raise SettingError(f"No roles of {encoder.name} come with the app.", "Choose minilm or toy.")
-    off = [(), *replacing.parts]
     units = Documents([text.sentence.document for text in replacing.texts])
-    right, cases = np.zeros((2, units.count, len(METHODS), len(off)), np.int64), np.zeros((2, units.count), np.int64)
+    right, cases = (
+        np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64),
+        np.zeros((2, units.count), np.int64),
+    )
     for number, text in replacing.each(progress, cancelled):
         unit = units.numbers[number]
-        for at, by in enumerate(replacing.substitutes(text)):
-            right[0, unit, at] += _roles_right(encoder, text, roles, off, by)
+        for at, (by, parts) in enumerate(replacing.substitutes(number, text)):
+            right[0, unit, at] += _roles_right(encoder, text, roles, [(), *parts], by)
         cases[0, unit] += sum(len(_cases(text, role)) for role in roles)
         for masked, question in _questions(encoder, text):
-            for at, by in enumerate(replacing.substitutes(masked)):
-                right[1, unit, at] += _answered(encoder, masked, question, off, by)
+            for at, (by, parts) in enumerate(replacing.substitutes(number, masked)):
+                right[1, unit, at] += _answered(encoder, masked, question, [(), *parts], by)
             cases[1, unit] += 1
     measured = [_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
-    return _accuracy_table(measured, [len(heads) for heads in off])
+    return _accuracy_table(measured, [0, *map(len, replacing.parts)])
 
 
 @dataclass(frozen=True)
@@ -160,15 +164,20 @@ class Replacing:
             yield number, text
             progress(Progress(number + 1, len(self.texts)))
 
-    def substitutes(self, text: RuleText) -> Iterator[Substitute]:
-        """For each of METHODS, what replaces the outputs of heads in a text."""
+    def substitutes(self, number: int, text: RuleText) -> Iterator[tuple[Substitute, list[tuple[Head, ...]]]]:
+        """For each of METHODS, what replaces the outputs of heads in a text, and in which parts. ``number``: of the
+        text, on which random heads depend."""
         encoder = self.encoder
         shape = encoder.layers, encoder.heads, len(text), len(text)
         predicted = prediction(self.shares, text).astype(np.float32)
-        yield ablation.attending(predicted.reshape(shape))
-        yield ablation.substitute(encoder, MEAN, self.means)
-        yield ablation.substitute(encoder, EVENLY)
-        yield ablation.attending(predicted[np.random.default_rng(SEED).permutation(len(predicted))].reshape(shape))
+        recipe, others = ablation.attending(predicted.reshape(shape)), np.random.default_rng(SEED)
+        yield recipe, self.parts
+        yield ablation.substitute(encoder, MEAN, self.means), self.parts
+        yield ablation.substitute(encoder, EVENLY), self.parts
+        yield ablation.attending(predicted[others.permutation(len(predicted))].reshape(shape)), self.parts
+        every = np.random.default_rng((SEED, number)).permutation(len(predicted))
+        drawn = [Head(*divmod(int(place), encoder.heads)) for place in every]
+        yield recipe, [tuple(drawn[: len(part)]) for part in self.parts]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from typing import TypeVar
 
 import streamlit as st
 
+from mha_viz.analysis.described import with_annotation
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
 from mha_viz.errors import MeansMissing, MhaVizError, ModelError
@@ -22,7 +24,7 @@ from mha_viz.request import BOTH, DECODER, FIRST, METHODS, TEXT, Question, Reque
 from mha_viz.text import clean
 from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
-from mha_viz.ui.annotated import built_in
+from mha_viz.ui.annotated import Annotated, annotated, built_in
 from mha_viz.ui.caches import facts, model_service, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark, say_unused
@@ -186,10 +188,13 @@ def listed(heads: Sequence[Head], most: int = 6) -> str:
 
 
 def read(request: Request) -> Attention:
-    """The reading of a model whose files are on this machine. Raises what the model raises."""
+    """The reading of a model whose files are on this machine; where the text has annotation, recipes know it. Raises
+    what the model raises."""
     if request.off:
         measure_means(request)
-    return wait(model_service().cached(verbs.read, request), f"{catalog.resolve(request.model).label} is reading…")
+    done = wait(model_service().cached(verbs.read, request), f"{catalog.resolve(request.model).label} is reading…")
+    gold = None if request.pair or request.quantity != UNEXPLAINED else annotated(request.text)
+    return with_annotation(done, gold.sentence) if isinstance(gold, Annotated) else done
 
 
 def read_by(request: Request) -> Attention | None:

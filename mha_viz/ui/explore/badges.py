@@ -16,6 +16,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.analysis.unusual import LINKING, active, unusual
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError, ModelUnsupported
@@ -182,11 +183,12 @@ def shown_recipes(
     """For the explorer: :func:`mha_viz.figures.known.recipes_of` with ``cells``, which ones each rule predicts, row by
     row, one bit each, of the heads that are sent in full; and ``here``, how much each recipe explains of this text, and
     of each head how much its rules do. Both are empty for a long text. ``annotated``: whether the rules are applied to
-    the annotation of ``gold``; what is drawn of the unexplained is without. None if the model has no recipes."""
+    the annotation of ``gold``. None if the model has no recipes."""
     sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
     if sent is None or len(attention.queries) > LONGEST:
         return sent
-    gold = gold if gold and attention.quantity == "weight" and is_of(gold, attention) else None
+    is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
+    gold = gold if gold and is_drawn and is_of(gold, attention) else None
     full, per_layer = full_heads(attention, wanted), attention.heads
     recipes = of_heads(attention.model, attention.revision)
     numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}

@@ -6,9 +6,9 @@ A model does not change after loading, so all tests can share it. What opening d
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from mha_viz.models import catalog, loading
+from mha_viz.models.loading import AnyModel
 
 COMES_ALONG = ("bundled", "own")  # kinds of models in the catalog
 
@@ -18,7 +18,8 @@ def open_once() -> None:
     usual = loading._load
     shared = cache(usual)
 
-    def load(model: catalog.Model, *how: Any) -> Any:
-        return (shared if model.kind in COMES_ALONG else usual)(model, *how)
+    def load(model: catalog.Model, device: str, dtype: str, download: bool) -> AnyModel:
+        opened: AnyModel = (shared if model.kind in COMES_ALONG else usual)(model, device, dtype, download)
+        return opened
 
     loading._load = load

@@ -44,7 +44,7 @@ from mha_viz.corpus.lexicon import (
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.corpus.trees import Node, linearised
 
-KEPT = 4  # corpora, of a megabyte or two each
+CORPORA_KEPT = 4  # of a megabyte or two each
 
 # ---- generation -----------------------------------------------------------------------------------------
 
@@ -384,7 +384,7 @@ def sentence(rng: Random) -> Sentence:
 # ---- a corpus -------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CORPORA_KEPT)
 def corpus(count: int = 400, seed: int = 0) -> Corpus:
     """``count`` sentences, each one a document; equal seeds give equal corpora on every machine.
 

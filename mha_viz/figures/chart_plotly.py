@@ -50,9 +50,9 @@ def _larger(value: Any, by: float, name: str = "") -> Any:
 
 
 def _set(**values: Any) -> dict[str, Any]:
-    """The properties that have a value. Plotly accepts no ranges."""
+    """The properties that have a value. Plotly accepts no ranges, and tuples only where it checks them."""
     return {
-        name: list(value) if isinstance(value, range) else value
+        name: list(value) if isinstance(value, range | tuple) else value
         for name, value in values.items()
         if value is not None and not (isinstance(value, dict) and not value)
     }
@@ -162,8 +162,8 @@ def _axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
     x, y = (_axis(axis, chart) for axis in plot[:2])
     if plot.x.same_as is not None:
         x |= {"matches": f"x{plot.x.same_as + 1}"}
-    x |= {"anchor": f"y{name}", "domain": plot.across}
-    y |= {"anchor": f"x{name}", "domain": plot.up, **({"scaleanchor": f"x{name}"} if plot.y.square else {})}
+    x |= {"anchor": f"y{name}", "domain": list(plot.across)}
+    y |= {"anchor": f"x{name}", "domain": list(plot.up), **({"scaleanchor": f"x{name}"} if plot.y.square else {})}
     return [(f"xaxis{name}", x), (f"yaxis{name}", y)]
 
 

@@ -52,6 +52,10 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_finish() -> None:
+    if "torch" in lanes.loaded():
+        from tests.opened_once import open_once
+
+        open_once()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # tests make many short-lived objects
     gc.enable()

@@ -155,3 +155,9 @@ EIGHT = (
     "right-to-left override", "closing script", "typed special tokens", "two thousand words",
 )  # fmt: skip
 KINDS = {name: text for name, text in TEXTS.items() if lanes.everything or name in EIGHT}
+# Where each text is drawn in every format, which tests/test_drawings.py does with all of them: half of the eight on the
+# page, the others on the command line.
+ON_PAGES, ON_THE_COMMAND_LINE = (
+    {name: text for at, (name, text) in enumerate(KINDS.items()) if lanes.everything or at % 2 == half}
+    for half in (0, 1)
+)

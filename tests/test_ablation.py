@@ -30,7 +30,10 @@ from tests.tiny_models import HEADS, LAYERS
 SENTENCE = "The animal didn't cross the street because it was too tired."
 OTHERS = ("Isn't it far?", "A quick brown fox jumps.")
 OFF = (Head(0, 1), Head(1, 3), Head(1, 0))
-families = pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"albert"}))  # its layers share one W_O: see below
+EVERY = sorted(set(FAMILIES) - {"albert"})  # its layers share one W_O: see below
+# Those whose layers are called differently: norms before or after, both parts at once, windows, experts, two streams.
+DIFFERENT = ("bert", "bloom", "deberta-v2", "falcon", "gemma2", "gpt2", "gpt_neo", "gptj", "llama", "longformer")
+DIFFERENT += ("mixtral", "mobilebert", "modernbert", "xlnet")
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]
@@ -60,13 +63,13 @@ def _replaced(off: dict[int, Any], _: Any, arguments: Any) -> Any:
     return (joined.flatten(-2),)
 
 
-@families
+@pytest.mark.parametrize("family", EVERY)
 def test_heads_that_put_out_zero_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     weights, _ = plain(tiny_folder(family), SENTENCE, dict.fromkeys(OFF, 0.0))
     assert np.abs(ablation.without(tiny(family), OFF, SENTENCE).weights - weights).max() <= 1e-5
 
 
-@families
+@pytest.mark.parametrize("family", lanes.some(EVERY, *DIFFERENT))
 def test_variants_that_part_at_a_layer_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny(family)
     by = ablation.substitute(encoder, "zero")

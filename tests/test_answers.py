@@ -44,7 +44,11 @@ SHARED = {"albert"}  # its layers share one W_O, which a hook cannot tell apart
 COPIED = ("longformer", "xlnet")  # of whose weights transformers gives a copy, through which nothing flows
 DIFFERENTIABLE = sorted(set(FAMILIES) - {*COPIED})
 GRADIENTS = [name for name in (*RECORDED, "distilbert", "gptj", "modernbert", "phi") if name in DIFFERENTIABLE]
-families = pytest.mark.parametrize("family", sorted(set(FAMILIES) - SHARED - {*WORDLESS}))
+ASKED = sorted(set(FAMILIES) - SHARED - {*WORDLESS})
+# Those whose layer for words is not that of another one of these: with and without a norm, a bias, a scale or a bend.
+LAYERS_FOR_WORDS = ("bert", "bloom", "camembert", "cohere", "deberta-v2", "distilbert", "electra", "gemma2", "gpt2")
+LAYERS_FOR_WORDS += ("gpt_neox", "gptj", "llama", "longformer", "mobilebert", "modernbert", "mpnet", "opt", "phi")
+NORMED = sorted(name for name, family in FAMILIES.items() if family.final_norm)
 
 
 def sentence(family: str) -> str:
@@ -92,7 +96,7 @@ def plain_of(folder: Path, family: str) -> Plain:
     return plain
 
 
-@families
+@pytest.mark.parametrize("family", lanes.some(ASKED, *LAYERS_FOR_WORDS))
 def test_words_with_and_without_heads_are_those_of_transformers(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
     question = question_about(encoder, sentence(family))
@@ -358,7 +362,7 @@ def test_reading_with_gradients_leaves_the_model_as_it_was(tiny: Tiny) -> None:
 # ---- Direct contributions ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", sorted(name for name, family in FAMILIES.items() if family.final_norm))
+@pytest.mark.parametrize("family", lanes.some(NORMED, *(name for name in LAYERS_FOR_WORDS if name in NORMED)))
 def test_direct_contributions_are_what_is_missing_at_the_last_norm(
     family: str, tiny: Tiny, tiny_folder: Folder
 ) -> None:

@@ -137,7 +137,7 @@ def test_a_view_is_displayed_where_a_notebook_is(monkeypatch: pytest.MonkeyPatch
         head_view(layers(), TOKENS)
 
 
-@pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
+@pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_tokens_are_text_and_the_source_is_ascii(text: str) -> None:
     html = head_view(layers(2), [text[:200], "</iframe><script>alert(1)</script>"], html_action="return")
     assert html is not None

@@ -3,9 +3,11 @@ becomes."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
@@ -68,6 +70,15 @@ def test_series_and_frames_go_to_their_plot() -> None:
     assert (bars.xaxis, bars.yaxis, list(bars.y)) == ("x2", "y2", [1, 2])
     assert (frame.type, frame.xref, frame.yref, frame.x0, frame.x1) == ("rect", "x2", "y2", 0, 1)
     assert (line.type, line.xref, line.yref, line.x0, line.x1, line.y0) == ("line", "x2 domain", "y2", 0, 1, 1)
+
+
+def test_plotly_s_check_finds_nothing_and_changes_nothing() -> None:
+    plots = [Plot(USUAL, USUAL, "title", across) for across in spans((1, 1), 0.1)]
+    series = [Band([0, 1], [0, 1], [1, 2], "#000000", 0.3), Points([0.5], [1.0], 6, "#00ff00", plot=1)]
+    for frames in ([Frame((0, 1), (0, 1), "#000000", 2, plot=1)], []):
+        drawn = plotly(chart_of(plots, *series, frames=frames))
+        checked = go.Figure(drawn.to_plotly_json())
+        assert json.loads(checked.to_json()) == json.loads(drawn.to_json())
 
 
 def test_the_tokens_along_each_axis_reach_the_browser() -> None:

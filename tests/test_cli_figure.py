@@ -245,7 +245,9 @@ def test_a_page_takes_the_settings_that_its_reader_can_come_to_see(tmp_path: Pat
 EVERY = ("heatmap", "links", "grid", "compare", "difference")
 
 
-@pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.KINDS.values())), ids=hostile.KINDS)
+@pytest.mark.parametrize(
+    ("number", "text"), list(enumerate(hostile.ON_THE_COMMAND_LINE.values())), ids=hostile.ON_THE_COMMAND_LINE
+)
 def test_hostile_texts_are_drawn_or_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int, text: str
 ) -> None:

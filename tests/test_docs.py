@@ -13,8 +13,10 @@ import pytest
 import mha_viz
 from mha_viz import cli
 from mha_viz.cli import exit_codes
+from mha_viz.models import onnx
 from mha_viz.models.encoder import Encoder
 from tests import documents
+from tests.live_pages import parts_of
 from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,8 +32,11 @@ def commands(block: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def _light(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def _light(minilm: Encoder, live_toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph of toy is that which tests/test_live.py looks at; PyTorch takes seconds to make it."""
     documents.are_light(monkeypatch, minilm)
+    made = onnx.Graph(b"".join(parts_of(live_toy)), 0.0)
+    monkeypatch.setattr(onnx, "graph", lambda model, *_: made if model.name == "toy" else pytest.fail(model.name))
 
 
 @pytest.mark.usefixtures("_light")

@@ -74,7 +74,7 @@ def test_the_formats_are_those_of_the_page() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::mha_viz.errors.MissingGlyphWarning")  # a machine may lack the fonts of a text
-@pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.KINDS.values())), ids=hostile.KINDS)
+@pytest.mark.parametrize(("number", "text"), list(enumerate(hostile.ON_PAGES.values())), ids=hostile.ON_PAGES)
 def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, number: int, text: str) -> None:
     """Every format of one figure, a different one for each text, and of each other figure one format."""
     for turn, offer in enumerate(offered(offers, minilm, text)):

@@ -218,6 +218,10 @@ def test_a_corpus_is_the_same_everywhere() -> None:
     assert corpus(50, 4).digest != corpus(50, 3).digest
 
 
+def test_a_corpus_that_is_asked_for_again_is_not_made_again() -> None:
+    assert corpus(5, seed=9) is corpus(5, seed=9)
+
+
 def test_what_a_corpus_says_of_itself(many: Corpus) -> None:
     assert (many.name, many.has_trees, many.has_chains, many.left_out) == ("grammar", True, True, ())
     assert len({sentence.document for sentence in many.sentences}) == len(many.sentences) == 2000

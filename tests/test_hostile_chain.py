@@ -153,13 +153,15 @@ def is_exported(attention: Attention) -> None:
 
 
 def is_drawn(number: int, typed: str) -> None:
-    """Of a reading with the text as one token: one figure in every format, and the pictures of two others; other ones
-    for each text."""
+    """Of a reading with the text as one token: one figure in three formats, and the pictures of two others; other ones
+    for each text. With --all, every figure, and one in every format."""
     figures = list(figures_of(typed[:LETTERS]).items())
     first = number % len(figures)
     ordered = figures[first:] + figures[:first]
+    turn = number // len(figures) % len(FORMATS)
+    in_turn = (FORMATS[turn:] + FORMATS[:turn])[: None if lanes.everything else 3]
     for kind, figure in ordered if lanes.everything else ordered[:3]:
-        for suffix in FORMATS if figure is ordered[0][1] else (".svg",):
+        for suffix in in_turn if figure is ordered[0][1] else (".svg",):
             assert suffix in figure.suffixes
             opens(suffix, figure.to_bytes(suffix, 40))
         assert figure.caption, kind

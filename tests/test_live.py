@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
+from mha_viz.cli import main
 from mha_viz.errors import ExportError, ModelUnsupported, SettingError
 from mha_viz.figure.live import LIBRARIES
 from mha_viz.files import npm
@@ -19,7 +20,7 @@ from mha_viz.models import onnx
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import Tokenizer
 from mha_viz.models.tokenizer_rules import rules
-from tests.cli_runs import assert_one_line, run
+from tests.cli_runs import assert_one_line
 from tests.live_pages import EXAMPLE, PART, parts_of, write
 
 
@@ -111,7 +112,8 @@ def test_a_graph_needs_a_folder_and_a_file_is_none(toy: Encoder, tmp_path: Path)
         (["--half", "--out", "a.html"], "--half is for a page with a model."),
     ],
 )
-def test_the_command_takes_a_file_or_a_folder(options: list[str], words: str) -> None:
-    done = run("publish", EXAMPLE, "--head", "L0H0", "--model", "toy", *options)
-    assert done.returncode == 2
-    assert_one_line(done.stderr.decode(), words)
+def test_the_command_takes_a_file_or_a_folder(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["publish", EXAMPLE, "--head", "L0H0", "--model", "toy", *options]) == 2
+    assert_one_line(capsys.readouterr().err, words)

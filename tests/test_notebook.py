@@ -9,10 +9,8 @@ import zipfile
 from functools import partial
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nbclient
-import nbformat
 import numpy as np
 import pytest
 from safetensors.numpy import load as load_tensors
@@ -29,6 +27,9 @@ from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
 from tests.readings import reading
 from tests.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 pytestmark = pytest.mark.app
 
@@ -48,9 +49,12 @@ CELLS = [
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[nbformat.NotebookNode]]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[NotebookNode]]:
     """A folder in which one kernel has run the notebook of a research session from top to bottom, and then CELLS; the
     cells with their outputs."""
+    import nbclient  # for seconds: its formats of addresses are grammars
+    import nbformat
+
     root, folder = Path(__file__).resolve().parent.parent, tmp_path_factory.mktemp("session")
     book = nbformat.read(root / "docs" / "notebooks" / "research_session.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in book.cells)  # of the repository: what it shows comes from the code
@@ -63,7 +67,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[nbform
     return folder, [cell for cell in book.cells if cell.cell_type == "code"]
 
 
-def test_a_notebook_shows_its_figures(session: tuple[Path, list[nbformat.NotebookNode]]) -> None:
+def test_a_notebook_shows_its_figures(session: tuple[Path, list[NotebookNode]]) -> None:
     shown = [cell["outputs"] for cell in session[1][-len(CELLS) :]]
     for number in (1, 2, 3, 4, 6):
         html = shown[number][-1]["data"]["text/html"]
@@ -73,7 +77,7 @@ def test_a_notebook_shows_its_figures(session: tuple[Path, list[nbformat.Noteboo
     assert any("image/png" in output.get("data", {}) for output in shown[5])  # matplotlib shows the Axes' figure
 
 
-def test_the_notebook_of_a_research_session_runs(session: tuple[Path, list[nbformat.NotebookNode]]) -> None:
+def test_the_notebook_of_a_research_session_runs(session: tuple[Path, list[NotebookNode]]) -> None:
     """Its cells check their own numbers; the displayed and saved output is checked here."""
     folder, cells = session[0] / "session", session[1][: -len(CELLS)]
     shown = [cell.outputs[-1]["data"] for cell in cells if cell.outputs]

@@ -1,7 +1,7 @@
 """The actions of a visitor on a page, one after the other: none ends in an error, none is logged.
 
-Usually, in one state of every page, each follows both of its neighbours, at an even and an odd place, and in other
-states one of them; with --all each follows every other.
+Usually, in one state of most pages, each follows both of its neighbours, at an even and an odd place, and in other
+states, and where an action takes long, one of them; with --all each follows every other.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import plotly.graph_objects as go
 import pytest
 
+from mha_viz.figures import chart_plotly
 from tests import lanes
 from tests.controls import Act, acts, every_two, first_of_each, there_and_back
 from tests.copies import children_are_copies
@@ -19,9 +21,9 @@ from tests.places import NOT_PRESSED, PLACES, Place
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
-# The places in every run of the tests: a state of every page, from which the walk goes there and back, and others.
-OFTEN = ("explore", "compare", "roles", "inside", "lab", "switch off, toy", "about")
-ONE_WAY = ("compare, published", "compare, the map", "roles, own file", "lab, the toy")
+# The places in every run of the tests: those from which the walk goes there and back, and others.
+OFTEN = ("explore", "compare", "roles", "inside", "about")
+ONE_WAY = ("compare, published", "compare, the map", "roles, own file", "lab", "lab, the toy", "switch off, toy")
 ALIKE = ("inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model
 # that is not here or ends the mode in which heads are off, a form, another quantity, another comparison or one without
@@ -34,6 +36,13 @@ LEAVING = (
 # are switched off, which ends with the last of them or with another model, and its lists, named after the heads that
 # are off; a replaced word, which ends with an edit.
 PASSING = ("tour_", "how", "proposals", "ended", "switch_on", "guess", "off_L", "layer_off_L", "all_on", "patched")
+
+
+@pytest.fixture(autouse=True)
+def _charts_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Plotly, each property of each chart, which pages leave out."""
+    usual = chart_plotly.plotly
+    monkeypatch.setattr(chart_plotly, "plotly", lambda *given: go.Figure(usual(*given).to_plotly_json()))
 
 
 @pytest.fixture(autouse=True)

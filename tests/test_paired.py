@@ -30,10 +30,14 @@ def accuracies(profile: mv.Profile, relation: str, direction: str) -> dict[Head,
     return {Head(int(layer), int(head)): accuracy for layer, head, accuracy in rows}
 
 
+@pytest.fixture(scope="module")
+def measured() -> mv.Profile:
+    return mv.profile(CORPUS, "toy")
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_accuracies_are_those_of_the_profile(direction: str) -> None:
-    profile = mv.profile(CORPUS, "toy")
-    by_head = accuracies(profile, "nsubj", direction)
+def test_accuracies_are_those_of_the_profile(direction: str, measured: mv.Profile) -> None:
+    by_head = accuracies(measured, "nsubj", direction)
     (pair,) = mv.paired(CORPUS, "L1H2", "L0H0", "nsubj", direction, model="toy")
     assert (pair.accuracy, pair.other_accuracy) == pytest.approx((by_head[Head(1, 2)], by_head[Head(0, 0)]))
     assert pair.difference == pair.accuracy - pair.other_accuracy
@@ -64,10 +68,10 @@ def test_a_head_is_as_good_as_itself() -> None:
     assert (pair.difference, *pair.interval) == (0, 0, 0)
 
 
-def test_the_same_head_at_two_steps_of_a_training() -> None:
+def test_the_same_head_at_two_steps_of_a_training(measured: mv.Profile) -> None:
     seen: list[Progress] = []
     (pair,) = mv.paired(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100", progress=seen.append)
-    after, before = (accuracies(mv.profile(CORPUS, model), "nsubj", "dep_to_head") for model in ("toy", "toy@100"))
+    after, before = (accuracies(one, "nsubj", "dep_to_head") for one in (measured, mv.profile(CORPUS, "toy@100")))
     assert (pair.accuracy, pair.other_accuracy) == (after[Head(1, 2)], before[Head(1, 2)])
     assert (pair.one.model, pair.other.model) == ("toy", "toy@100")
     assert seen == sorted(seen)

@@ -296,7 +296,8 @@ def test_the_examples_of_docstrings_run(
     subject: Any, minilm: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(grammar.corpus, "__defaults__", (20, 0))  # the built-in corpus, in place of 400 sentences
+    whole = grammar.corpus
+    monkeypatch.setattr(grammar, "corpus", lambda count=20, seed=0: whole(count, seed))  # in place of 400 sentences
     monkeypatch.setattr(other_texts, "_forms_of", other_texts._forms_of.__wrapped__)  # not kept for other tests
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     tests = finder.find(subject, subject.__name__, globs={"mv": mv, "encoder": minilm})

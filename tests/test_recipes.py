@@ -285,10 +285,19 @@ def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -
         pd.testing.assert_frame_equal(read.tables[name], table, check_dtype=False, atol=1e-6)
 
 
-def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(measured: Recipes) -> None:
-    other = replace(grammar.corpus(30, seed=7), name="other")
-    at_once = mv.recipes("grammar", "toy", score=other, most=24)
-    later = mv.recipes(measured, score=other, most=24)
+OTHER = replace(grammar.corpus(30, seed=7), name="other")
+
+
+@pytest.fixture(scope="module")
+def at_once() -> Recipes:
+    """Chosen and measured on OTHER in one call."""
+    return mv.recipes("grammar", "toy", score=OTHER, most=24)
+
+
+def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(
+    measured: Recipes, at_once: Recipes
+) -> None:
+    later = mv.recipes(measured, score=OTHER, most=24)
     assert later.facts == at_once.facts
     for name, table in at_once.tables.items():
         pd.testing.assert_frame_equal(later.tables[name], table)
@@ -434,18 +443,16 @@ def test_a_study_can_be_watched_and_stopped() -> None:
 
 
 def test_a_study_goes_on_where_it_was_stopped(
-    measured: Recipes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    at_once: Recipes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """After the choice, and in the second of two corpora; nothing is left at the end."""
     monkeypatch.setattr("mha_viz.study.run.SAVE_SECONDS", 0.0)
-    other = replace(grammar.corpus(30, seed=7), name="other")
-    expected = mv.recipes("grammar", "toy", score=other, most=24)
     for share in (0.55, 0.85):
         shares: list[float] = []
         with pytest.raises(Cancelled):
             mv.recipes(
                 *("grammar", "toy"),
-                score=other,
+                score=OTHER,
                 most=24,
                 resume=tmp_path,
                 progress=lambda so_far, shares=shares: shares.append(so_far.fraction),  # type: ignore[misc]
@@ -454,10 +461,10 @@ def test_a_study_goes_on_where_it_was_stopped(
     monkeypatch.setattr(fitting, "choice", lambda *_: pytest.fail("it is known what was chosen"))
     seen: list[float] = []
     report = lambda so_far: seen.append(so_far.fraction)  # noqa: E731
-    again = mv.recipes("grammar", "toy", score=other, most=24, resume=tmp_path, progress=report)
+    again = mv.recipes("grammar", "toy", score=OTHER, most=24, resume=tmp_path, progress=report)
     assert seen[:2] == [0.625, 0.75], "the first corpus is not measured again"
-    assert again.facts == expected.facts
-    for name, table in expected.tables.items():
+    assert again.facts == at_once.facts
+    for name, table in at_once.tables.items():
         pd.testing.assert_frame_equal(again.tables[name], table)
     assert [*tmp_path.iterdir()] == []
 

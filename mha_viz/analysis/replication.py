@@ -129,6 +129,7 @@ class _Measured:
         self._tables = profile.tables
         self._rows = int(profile.facts["counts"].get("pieces", 0))
         self._index: dict[str, Any] = {}
+        self._uniform: dict[tuple[str, str, bool], tuple[int, float]] = {}
 
     def of(self, finding: Finding) -> RoleScore | None:
         """The score of a role's head; None if the corpus lacks the annotation that it needs."""
@@ -139,7 +140,10 @@ class _Measured:
         table = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}[finding.role]
         if table not in self._tables:
             return None
-        n, baseline = self._even(finding)
+        key = (finding.role, finding.detail, math.isnan(finding.low))
+        if key not in self._uniform:  # a hundred heads have one role
+            self._uniform[key] = self._even(*key)
+        n, baseline = self._uniform[key]
         if finding.role == "position":
             offset = next(offset for offset, detail in POSITIONS.items() if detail == finding.detail)
             line = self._line(table, ["layer", "head", "offset"], (*finding.head, offset))
@@ -153,13 +157,13 @@ class _Measured:
             is_met, baseline = score >= BROAD, float(self._tables[table]["normalised"].mean())
         return RoleScore(score, baseline, n, is_met=bool(is_met))
 
-    def _even(self, finding: Finding) -> tuple[int, float]:
+    def _even(self, role: str, detail: str, has_no_interval: bool) -> tuple[int, float]:
         """The number of cases of a role with a threshold, and the score of uniform attention, which is the same for all
         heads and known if a head meets the threshold; otherwise the number of tokens, and NaN."""
         roles = self._tables.get("candidates", self._tables.get("roles"))
         if roles is not None:
-            same = roles[(roles["role"] == finding.role) & (roles["detail"] == finding.detail)]
-            same = same[same["ci_low"].isna() == math.isnan(finding.low)]
+            same = roles[(roles["role"] == role) & (roles["detail"] == detail)]
+            same = same[same["ci_low"].isna() == has_no_interval]
             if len(same):
                 return int(same["n"].iloc[0]), float(same["baseline"].iloc[0])
         return self._rows, math.nan

@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 
 from mha_viz.corpus.conllu import as_conllu
@@ -42,6 +43,8 @@ from mha_viz.corpus.lexicon import (
 )
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.corpus.trees import Node, linearised
+
+CORPORA_KEPT = 4  # of a megabyte or two each
 
 # ---- generation -----------------------------------------------------------------------------------------
 
@@ -381,8 +384,11 @@ def sentence(rng: Random) -> Sentence:
 # ---- a corpus -------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=CORPORA_KEPT)
 def corpus(count: int = 400, seed: int = 0) -> Corpus:
-    """``count`` sentences, each one a document; equal seeds give equal corpora on every machine."""
+    """``count`` sentences, each one a document; equal seeds give equal corpora on every machine.
+
+    The last few are kept, because studies ask for the built-in one by its name again and again."""
     rng = Random(f"corpus {seed}")  # another stream than the toy model's training examples with the same seed
     sentences, line = list[Sentence](), 1
     for number in range(1, count + 1):

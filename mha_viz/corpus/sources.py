@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -85,7 +85,8 @@ def _name(path: AnyPath) -> str:
 
 
 def _parts(source: AnyPath) -> list[Corpus | Gap]:
-    made = {GRAMMAR: grammar.corpus, REPEATS: repeats.corpus}.get(os.fspath(source))
+    built_in: dict[str, Callable[[], Corpus]] = {GRAMMAR: grammar.corpus, REPEATS: repeats.corpus}
+    made = built_in.get(os.fspath(source))
     return [made()] if made else [_file(file) for file in stored.files_of(source)]
 
 

@@ -31,11 +31,14 @@ CLICKS: dict[str, dict[str, Any]] = {
 
 def plotly(chart: Chart, larger: float = 1) -> go.Figure:
     """The chart; everything measured in pixels except the widths of lines is ``larger`` times as large, for readers who
-    sit far away. All of it is made at once: Plotly takes ten times as long to check what is added part by part."""
+    sit far away.
+
+    All of it is made at once, and Plotly does not check each property again, which would take three times as long:
+    tests/test_orders.py has it check the charts of every page."""
     chart = replace(chart, width=chart.width and larger * chart.width, height=larger * chart.height)
     traces = [trace for series in chart.series for trace in _traces(series)]
     drawn = {"data": traces, "layout": _layout(chart)}
-    return go.Figure(drawn if larger == 1 else _larger(drawn, larger))
+    return go.Figure(drawn if larger == 1 else _larger(drawn, larger), _validate=False)
 
 
 def _larger(value: Any, by: float, name: str = "") -> Any:
@@ -47,9 +50,9 @@ def _larger(value: Any, by: float, name: str = "") -> Any:
 
 
 def _set(**values: Any) -> dict[str, Any]:
-    """The properties that have a value. Plotly accepts no ranges."""
+    """The properties that have a value. Plotly accepts no ranges, and tuples only where it checks them."""
     return {
-        name: list(value) if isinstance(value, range) else value
+        name: list(value) if isinstance(value, range | tuple) else value
         for name, value in values.items()
         if value is not None and not (isinstance(value, dict) and not value)
     }
@@ -139,7 +142,8 @@ def _layout(chart: Chart) -> dict[str, Any]:
         width=chart.width, height=chart.height, margin={"l": left, "r": right, "t": top, "b": below},
         **_paper(theme, chart.letters), **dict(axes), bargap=chart.bar_gap if has_bars else None,
         title={"text": chart.title, "font": {"size": 13}, "x": 0, "y": 0.97} if chart.title else None,
-        shapes=[_frame(frame) for frame in chart.frames], annotations=[*_titles(chart), *_remarks(chart)],
+        shapes=[_frame(frame) for frame in chart.frames] or None,
+        annotations=[*_titles(chart), *_remarks(chart)] or None,
         showlegend=None if chart.legend else False, legend=_legend(chart), meta=_tokens(chart),
     )  # fmt: skip
 
@@ -158,8 +162,8 @@ def _axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
     x, y = (_axis(axis, chart) for axis in plot[:2])
     if plot.x.same_as is not None:
         x |= {"matches": f"x{plot.x.same_as + 1}"}
-    x |= {"anchor": f"y{name}", "domain": plot.across}
-    y |= {"anchor": f"x{name}", "domain": plot.up, **({"scaleanchor": f"x{name}"} if plot.y.square else {})}
+    x |= {"anchor": f"y{name}", "domain": list(plot.across)}
+    y |= {"anchor": f"x{name}", "domain": list(plot.up), **({"scaleanchor": f"x{name}"} if plot.y.square else {})}
     return [(f"xaxis{name}", x), (f"yaxis{name}", y)]
 
 
@@ -195,7 +199,7 @@ def _frame(frame: Frame) -> dict[str, Any]:
 def _titles(chart: Chart) -> list[dict[str, Any]]:
     """The titles of plots, above them."""
     font = _set(size=chart.title_letters)
-    at = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, "font": font}
+    at = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_set(font=font)}
     side = "left" if chart.titles_left else "center"
     return [
         {
@@ -214,7 +218,7 @@ def _remarks(chart: Chart) -> list[dict[str, Any]]:
     at = {"y": 1, "xref": "x", "yref": "paper", "showarrow": False}
     return [
         {"text": one.text, "x": one.x, "xanchor": one.anchor, "yanchor": "top" if one.is_inside else "bottom", **at}
-        | {"font": _set(size=one.letters or chart.title_letters, color=one.colour)}
+        | _set(font=_set(size=one.letters or chart.title_letters, color=one.colour))
         for one in chart.remarks
     ]
 

@@ -1,0 +1,25 @@
+"""Models that come with the package are opened once in each process of the tests, although tests name them as strings.
+
+A model does not change after loading, so all tests can share it. What opening does is tested with folders of their own.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from mha_viz.models import catalog, loading
+from mha_viz.models.loading import AnyModel
+
+COMES_ALONG = ("bundled", "own")  # kinds of models in the catalog
+
+
+def open_once() -> None:
+    """From now on ``load`` opens each of these models once for each device and type."""
+    usual = loading._load
+    shared = cache(usual)
+
+    def load(model: catalog.Model, device: str, dtype: str, download: bool) -> AnyModel:
+        opened: AnyModel = (shared if model.kind in COMES_ALONG else usual)(model, device, dtype, download)
+        return opened
+
+    loading._load = load

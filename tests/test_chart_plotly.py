@@ -81,6 +81,14 @@ def test_plotly_s_check_finds_nothing_and_changes_nothing() -> None:
         assert json.loads(checked.to_json()) == json.loads(drawn.to_json())
 
 
+def test_what_is_changed_of_a_drawn_chart_is_checked() -> None:
+    drawn = plotly(chart_of([Plot(USUAL, USUAL, "title", (0, 1))], Points([0.5], [1.0], 6, "#00ff00")))
+    assert drawn.update_layout(title="Heads").layout.title.text == "Heads"
+    for change in (drawn.update_layout, drawn.update_xaxes, drawn.update_traces):
+        with pytest.raises(ValueError, match="nonsense"):
+            change(nonsense=1)
+
+
 def test_the_tokens_along_each_axis_reach_the_browser() -> None:
     tokens = Axis(tokens=[4, 7])
     plots = [Plot(tokens, Axis(), "", across) for across in spans((1, 1), 0.1)]

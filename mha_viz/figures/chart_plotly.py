@@ -33,12 +33,15 @@ def plotly(chart: Chart, larger: float = 1) -> go.Figure:
     """The chart; everything measured in pixels except the widths of lines is ``larger`` times as large, for readers who
     sit far away.
 
-    All of it is made at once, and Plotly does not check each property again, which would take three times as long:
-    tests/test_orders.py has it check the charts of every page."""
+    All of it is made at once, and Plotly does not check each property, which would take three times as long:
+    tests/test_orders.py has it check the charts of every page. It checks what is changed afterwards."""
     chart = replace(chart, width=chart.width and larger * chart.width, height=larger * chart.height)
     traces = [trace for series in chart.series for trace in _traces(series)]
     drawn = {"data": traces, "layout": _layout(chart)}
-    return go.Figure(drawn if larger == 1 else _larger(drawn, larger), _validate=False)
+    figure = go.Figure(drawn if larger == 1 else _larger(drawn, larger), _validate=False)
+    for part in (figure, figure.layout, *figure.data):
+        part._validate = True
+    return figure
 
 
 def _larger(value: Any, by: float, name: str = "") -> Any:

@@ -183,6 +183,8 @@ export function shownBlock(reading, head, view, { rows, cols }) {
   const w = new Float32Array(R * C);
   const columns = piecesOf(cols);
   eachRow(raw, keysOf(reading).n, rows, (row, begin, pieces, r) => {
+    const first = begin + columns.tokens[0];
+    if (columns.run && row === raw && !isRescaled) return w.set(raw.subarray(first, first + C), r * C);
     const share = 1 / pieces.length;
     const shown = share * gathered(row, begin, columns, share, w, r * C);
     const line = w.subarray(r * C, r * C + C);

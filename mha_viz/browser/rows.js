@@ -8,9 +8,10 @@
  */
 
 /**
- * The pieces of all columns one after the other, and where those of each column end.
+ * The pieces of all columns one after the other, and where those of each column end; `run`: whether each column is one
+ * piece, and they follow each other without a gap.
  *
- * @typedef {{ tokens: Uint16Array, ends: Uint16Array }} Columns
+ * @typedef {{ tokens: Uint16Array, ends: Uint16Array, run: boolean }} Columns
  */
 
 // The largest of some numbers, whatever their sign.
@@ -31,7 +32,9 @@ export function piecesOf(cols) {
   if (!piecesListed.has(cols)) {
     let end = 0;
     const tokens = Uint16Array.from(cols.flatMap((unit) => unit.tokens));
-    piecesListed.set(cols, { tokens, ends: Uint16Array.from(cols, (unit) => (end += unit.tokens.length)) });
+    const ends = Uint16Array.from(cols, (unit) => (end += unit.tokens.length));
+    const run = tokens.length === ends.length && tokens.every((token, i) => token === tokens[0] + i);
+    piecesListed.set(cols, { tokens, ends, run });
   }
   return /** @type {Columns} */ (piecesListed.get(cols));
 }

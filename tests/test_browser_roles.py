@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
@@ -16,6 +18,11 @@ from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
 
 LONG = 300_000  # milliseconds: another process imports torch and measures
 MAP = ".mha-map"
+# Elements that the run has not drawn again yet, once there are some; Streamlit fades them after half a second.
+STALE = """() => {
+  const old = Array.from(document.querySelectorAll("[data-stale=true]"), (one) => getComputedStyle(one));
+  return old.length && old.map(({ opacity, transitionDuration }) => ({ opacity, seconds: transitionDuration }));
+}"""
 
 
 def card(page: Page) -> Locator:
@@ -54,6 +61,32 @@ def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: Bro
     visitor.asked(head=None)
     expect(page.locator(f"{MAP} td a[aria-current=true]")).to_have_count(0)  # the map is drawn anew
     assert not [url for url in visitor.requests if "lotly" in url], "no chart of Plotly's is on the page"
+
+
+def test_no_veil_comes_over_the_page_while_a_run_takes_long(visitor: BrowserTab) -> None:
+    """The server begins a run and then says nothing for longer than Streamlit waits before it fades what is old."""
+    visitor.is_altered = True
+    page, silent, begun = (
+        visitor.page,
+        threading.Event(),
+        ("new_session", "session_status_changed", "page_info_changed"),
+    )
+
+    def between(browser: WebSocketRoute) -> None:
+        server = browser.connect_to_server()
+        server.on_message(lambda message: browser.send(message) if passes(message) else None)
+
+    def passes(message: str | bytes) -> bool:
+        assert isinstance(message, bytes)
+        return not silent.is_set() or ForwardMsg.FromString(message).WhichOneof("type") in begun
+
+    page.route_web_socket("**/_stcore/stream", between)
+    visitor.roles(tray="[]", roles="on")
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    silent.set()
+    page.get_by_role("link", name="L0H2 (1-3): token → the one before").click()
+    old = page.wait_for_function(STALE).json_value()
+    assert {(one["opacity"], one["seconds"]) for one in old} == {("1", "0s")}
 
 
 def arrow_keys_go_from_square_to_square_and_enter_opens_one(visitor: BrowserTab) -> None:

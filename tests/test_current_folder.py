@@ -12,6 +12,13 @@ import pytest
 from mha_viz import process
 
 CANARY = "raise SystemExit('imported from the current folder')\n"
+STUDY = """
+from mha_viz.study.cluster.connection import connected
+
+if __name__ == "__main__":
+    with connected(workers=1) as client:
+        print(client.run(int, "7").values())
+"""
 
 
 @pytest.fixture
@@ -53,3 +60,15 @@ def test_the_server_is_such_a_child(folder: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.delenv(name)
     main(["serve", "--port", "18599"])
     assert called[0][1:4] == ["-P", "-m", "mha_viz.serving"]
+
+
+def test_so_are_the_workers_of_a_study(folder: Path) -> None:
+    """multiprocessing begins them, whose Python would import ``signal`` from the current folder."""
+    (folder / "signal.py").write_text(CANARY, "utf-8")
+    program = folder.parent / "study.py"
+    program.write_text(STUDY, "utf-8")
+    path = str(process.PACKAGE.parent)  # without the current folder, as for the command mha-viz
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "dict_values([7])\n", done.stderr
+    assert "current folder" not in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 SECONDS_TO_ANSWER = 10
 _ADDRESS = re.compile(r"(\w+://)?(\[[\da-f:.]+\]|[^\s/:\[\]]+):\d{1,5}", re.ASCII | re.IGNORECASE)
 SECONDS_FOR_WORKERS = 60
+_SAFE = "PYTHONSAFEPATH"  # a Python that starts with it imports nothing from the current folder, as with -P
 
 
 @contextmanager
@@ -26,11 +28,25 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
     """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786", or, without an address, of a cluster of
     ``workers`` processes with one thread each on this machine, which ends with the block. All connections of the latter
     are encrypted, with a certificate that only its own processes have: whoever reaches a scheduler can run code as the
-    account that started it, and every account of a machine reaches its loopback addresses.
+    account that started it, and every account of a machine reaches its loopback addresses. Until the block ends, no
+    process that starts imports from the current folder.
 
     Raises ClusterMissing if Dask is not installed, ClusterError if no scheduler answers, and SettingError for what is
     not an address.
     """
+    before = os.environ.get(_SAFE)
+    os.environ[_SAFE] = "1"
+    try:
+        with _client(address, workers) as client:
+            yield client
+    finally:
+        os.environ.pop(_SAFE)
+        os.environ.update({} if before is None else {_SAFE: before})
+
+
+@contextmanager
+def _client(address: str, workers: int) -> Iterator[Client]:
+    """As :func:`connected`, whatever the environment."""
     if address and not _ADDRESS.fullmatch(address):
         raise SettingError(f"{quoted(address)} is not the address of a scheduler.", "Write it as tcp://HOST:PORT.")
     distributed = library()

@@ -128,22 +128,30 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert profile.files() == replace(whole, sentences=()).files()
 
 
-def test_a_half_written_profile_is_none(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
-    """The state in which a server leaves it that is killed between two tables: the roles are there, profile.json is
-    not."""
+def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], Path], tmp_path: Path) -> None:
+    """The states in which a server leaves it that is killed between two tables, the roles are there and profile.json is
+    not, and in which a disk leaves it that loses a bit: the page offers to measure the model."""
     profile = study(Encoder.from_folder(tiny_folder("bert")), grammar.corpus(40, 5))
     key = "0" * 32
     folder = tmp_path / key
     profile.write(folder)
-    (folder / "profile.json").unlink()
-    assert (folder / "roles.csv").is_file()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("mha_viz.ui.profiles.home", lambda: tmp_path)
         patched.setattr("mha_viz.ui.profiles.key", lambda *_: key)
-        new_server()
-        model = catalog.resolve(str(tiny_folder("bert")))
-        assert studies.profile(model, built_in().digest) is None
-        assert studies.roles(model) == ()
+        model, roles = catalog.resolve(str(tiny_folder("bert"))), (folder / "roles.csv").read_bytes()
+        assert studies.is_measured(model)
+        (folder / "roles.csv").write_bytes(roles.replace(b"0.", b"1.", 1))
+        is_none(model)
+        (folder / "roles.csv").write_bytes(roles)
+        (folder / "profile.json").unlink()
+        is_none(model)
+
+
+def is_none(model: catalog.Model) -> None:
+    new_server()
+    assert studies.profile(model, built_in().digest) is None
+    assert studies.roles(model) == ()
+    assert not studies.is_measured(model)
 
 
 def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -173,18 +174,22 @@ def roles(model: catalog.Model) -> tuple[Finding, ...]:
     """The roles of a model's heads, if they are known; read without pandas or torch."""
     if model.kind in ("bundled", "own"):
         return given_roles(model.name)
+    return _found(model) or ()
+
+
+def _found(model: catalog.Model) -> tuple[Finding, ...] | None:
+    """The roles that are stored of a model; None if it was not measured, or its profile is damaged."""
     folder = profiles.home() / profiles.key(model, built_in().digest)
-    try:
-        return read_findings(folder) if (folder / FACTS).is_file() else ()
-    except MhaVizError:
-        return ()
+    with suppress(MhaVizError):
+        return read_findings(folder) if (folder / FACTS).is_file() else None
+    return None
 
 
 def is_measured(model: catalog.Model) -> bool:
     """Whether the roles of a model's heads are known."""
     if model.kind in ("bundled", "own"):
         return bool(given_corpora(model.name))
-    return (profiles.home() / profiles.key(model, built_in().digest) / FACTS).is_file()
+    return _found(model) is not None
 
 
 def measured_on(model: catalog.Model) -> tuple[str, ...]:

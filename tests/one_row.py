@@ -1,8 +1,9 @@
-"""Adds a quantity, a measure per head and a verb, each in one place, and finds them wherever those of the app are. This
-is for a separate process that has not imported the package, because rows are read when modules are imported."""
+"""``python -m tests.one_row``: adds a quantity, a measure per head and a verb, each in one place, and finds them
+wherever those of the app are. This is a separate process, because rows are read when modules are imported."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -111,8 +112,7 @@ def the_verb_is_found() -> None:
     assert model_service().cached(layers_of, Request("toy", TEXT)).result() == 2
 
 
-def main(folder: Path) -> int:
-    """Add them, find them, with files in ``folder``, and return 0."""
+if __name__ == "__main__":
     import pytest
 
     from tests.copies import readers_are_copies
@@ -120,8 +120,7 @@ def main(folder: Path) -> int:
     add()
     with pytest.MonkeyPatch.context() as patch:
         readers_are_copies(patch)
-        the_quantity_is_found(folder)
-        the_measure_is_found(folder)
+        the_quantity_is_found(Path(sys.argv[1]))
+        the_measure_is_found(Path(sys.argv[1]))
         the_verb_is_found()
     print("found")
-    return 0

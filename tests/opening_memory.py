@@ -1,7 +1,9 @@
-"""How much memory this process takes to open a model. Linux only."""
+"""How much memory this process takes to open a model: ``python -m tests.opening_memory FOLDER DTYPE SMALL`` prints the
+bytes by which its resident memory grows at most, and those of the weights. Linux only."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from mha_viz.models.loading import from_folder
@@ -15,12 +17,14 @@ def resident(name: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def main(folder: Path, dtype: str, small: Path) -> int:
-    """Open a small model first, which imports everything, and then the model in ``folder``. Prints the bytes by which
-    resident memory grows at most, and those of the weights; returns 0."""
+def main(folder: Path, dtype: str, small: Path) -> None:
+    """Open a small model first, which imports everything, and then the model in ``folder``."""
     from_folder(small, dtype=dtype)
     CLEAR.write_text("5", "ascii")  # the most so far begins at what is in memory now
     before = resident("VmRSS")
     model = from_folder(folder, dtype=dtype)
     print(resident("VmHWM") - before, model.bytes)
-    return 0
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

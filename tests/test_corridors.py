@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_165,
+    "analysis": 6_170,
     "attention": 2_230,
     "browser": 260,
     "cli": 3_155,
@@ -25,16 +25,16 @@ LINES: Mapping[str, int] = {
     "drawing": 655,
     "exports": 2_105,
     "figure": 795,
-    "figures": 7_140,
+    "figures": 7_150,
     "files": 395,
     "models": 7_625,
     "process": 910,
-    "reader": 675,
+    "reader": 680,
     "serving": 1_480,
-    "study": 5_755,
+    "study": 5_775,
     "text": 530,
     "training": 2_070,
-    "ui": 13_015,
+    "ui": 13_030,
     "": 1_210,  # the modules that are in no folder
 }
 OF_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")  # a class or an alias, not a constant

@@ -216,7 +216,7 @@ def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder
 @pytest.mark.app
 def test_heads_that_the_model_lacks_are_not_added_to_what_is_compared(no_hub: None) -> None:
     page = PageSession({"text": TEXT, "off": "L9H9"})
-    assert "L9H9 does not exist" in page.said
+    assert "(off=L9H9)" in page.said
     assert "request" not in page.shown().header, "the whole model's reading is drawn"
 
 

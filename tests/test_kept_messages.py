@@ -39,9 +39,9 @@ def test_a_run_relies_on_what_the_last_few_runs_have_sent_or_relied_on(asked: li
     session: Any = SimpleNamespace()
 
     def run(*sent: ForwardMsg) -> list[str]:
-        messages._asked(session, ClientState(cached_message_hashes=["a", "b", "unknown"]))
+        messages._rerun_with_the_latest(session, ClientState(cached_message_hashes=["a", "b", "unknown"]))
         for msg in (*sent, ENDED):
-            messages._noted(session, msg)
+            messages._enqueue_and_note(session, msg)
         return asked[-1]
 
     assert run(large("a"), large("b"), ForwardMsg(hash="small")) == []
@@ -49,7 +49,7 @@ def test_a_run_relies_on_what_the_last_few_runs_have_sent_or_relied_on(asked: li
         assert run() == ["a", "b"]
     assert run(ForwardMsg(ref_hash="b")) == ["a", "b"]
     assert run() == ["b"]
-    messages._asked(session, None)
+    messages._rerun_with_the_latest(session, None)
     assert asked[-1] == []
 
 

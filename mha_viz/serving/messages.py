@@ -19,11 +19,11 @@ _enqueue, _request_rerun = AppSession._enqueue_forward_msg, AppSession.request_r
 
 def rely_on_the_latest() -> None:
     """Let runs rely on no message that a browser may have forgotten."""
-    AppSession._enqueue_forward_msg = _noted  # type: ignore[method-assign]
-    AppSession.request_rerun = _asked  # type: ignore[method-assign]
+    AppSession._enqueue_forward_msg = _enqueue_and_note  # type: ignore[method-assign]
+    AppSession.request_rerun = _rerun_with_the_latest  # type: ignore[method-assign]
 
 
-def _noted(self: AppSession, msg: ForwardMsg) -> None:
+def _enqueue_and_note(self: AppSession, msg: ForwardMsg) -> None:
     ended, sent = _sent(self)
     kind = msg.WhichOneof("type")
     if kind == "script_finished":
@@ -34,7 +34,7 @@ def _noted(self: AppSession, msg: ForwardMsg) -> None:
     _enqueue(self, msg)
 
 
-def _asked(self: AppSession, client_state: ClientState | None) -> None:
+def _rerun_with_the_latest(self: AppSession, client_state: ClientState | None) -> None:
     if client_state is not None:
         _, sent = _sent(self)
         recent = [name for name in client_state.cached_message_hashes if name in sent]

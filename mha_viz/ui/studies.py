@@ -174,10 +174,10 @@ def roles(model: catalog.Model) -> tuple[Finding, ...]:
     """The roles of a model's heads, if they are known; read without pandas or torch."""
     if model.kind in ("bundled", "own"):
         return given_roles(model.name)
-    return _found(model) or ()
+    return _stored_roles(model) or ()
 
 
-def _found(model: catalog.Model) -> tuple[Finding, ...] | None:
+def _stored_roles(model: catalog.Model) -> tuple[Finding, ...] | None:
     """The roles that are stored of a model; None if it was not measured, or its profile is damaged."""
     folder = profiles.home() / profiles.key(model, built_in().digest)
     with suppress(MhaVizError):
@@ -189,7 +189,7 @@ def is_measured(model: catalog.Model) -> bool:
     """Whether the roles of a model's heads are known."""
     if model.kind in ("bundled", "own"):
         return bool(given_corpora(model.name))
-    return _found(model) is not None
+    return _stored_roles(model) is not None
 
 
 def measured_on(model: catalog.Model) -> tuple[str, ...]:

@@ -32,19 +32,10 @@ OTHERS = ("Isn't it far?", "A quick brown fox jumps.")
 OFF = (Head(0, 1), Head(1, 3), Head(1, 0))
 EVERY = sorted(set(FAMILIES) - {"albert"})  # its layers share one W_O: see below
 # Those whose layers are called differently: norms before or after, both parts at once, windows, experts, two streams.
-DIFFERENT: tuple[str, ...] = (
-    "bert",
-    "bloom",
-    "deberta-v2",
-    "falcon",
-    "gemma2",
-    "gpt2",
-    "gpt_neo",
-    "gptj",
-    "llama",
-    "longformer",
+DIFFERENT = (
+    *["bert", "bloom", "deberta-v2", "falcon", "gemma2", "gpt2", "gpt_neo"],
+    *["gptj", "llama", "longformer", "mixtral", "mobilebert", "modernbert", "xlnet"],
 )
-DIFFERENT += ("mixtral", "mobilebert", "modernbert", "xlnet")
 
 Folder = Callable[[str], Path]
 Tiny = Callable[[str], Encoder]

@@ -46,18 +46,10 @@ DIFFERENTIABLE = sorted(set(FAMILIES) - {*COPIED})
 GRADIENTS = [name for name in (*RECORDED, "distilbert", "gptj", "modernbert", "phi") if name in DIFFERENTIABLE]
 ASKED = sorted(set(FAMILIES) - SHARED - {*WORDLESS})
 # Those whose layer for words is not that of another one of these: with and without a norm, a bias, a scale or a bend.
-LAYERS_FOR_WORDS: tuple[str, ...] = (
-    "bert",
-    "bloom",
-    "camembert",
-    "cohere",
-    "deberta-v2",
-    "distilbert",
-    "electra",
-    "gemma2",
-    "gpt2",
+LAYERS_FOR_WORDS = (
+    *["bert", "bloom", "camembert", "cohere", "deberta-v2", "distilbert", "electra", "gemma2", "gpt2"],
+    *["gpt_neox", "gptj", "llama", "longformer", "mobilebert", "modernbert", "mpnet", "opt", "phi"],
 )
-LAYERS_FOR_WORDS += ("gpt_neox", "gptj", "llama", "longformer", "mobilebert", "modernbert", "mpnet", "opt", "phi")
 NORMED = sorted(name for name, family in FAMILIES.items() if family.final_norm)
 
 

@@ -17,6 +17,7 @@ import mha_viz as mv
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.files.tables import FORMULA_STARTS, as_csv, as_written, from_csv, inert
+from mha_viz.models import catalog
 
 ROOT = Path(__file__).resolve().parent.parent
 BOTH_HEADS = ("--head", "L0H0", "--head", "L1H1")
@@ -149,3 +150,12 @@ def test_no_command_writes_a_formula(corpus: Path, tmp_path: Path, in_process: N
     }
     profile = mv.open_profile(tmp_path / "profile" / "profile")
     assert "+obj" in set(profile.tables["syntax"]["relation"])
+
+
+def test_the_list_of_models_begins_no_formula(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = replace(catalog.offered()[0], label="=1+1")
+    monkeypatch.setattr(catalog, "offered", lambda: (one,))
+    assert main(["models", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith(",'=1+1")

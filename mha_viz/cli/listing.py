@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from mha_viz.cli.options import Parser
+from mha_viz.files.tables import inert
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 
@@ -29,7 +30,8 @@ def run(args: argparse.Namespace) -> None:
     elif args.format == "csv":
         table = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         table.writeheader()
-        table.writerows(rows)
+        for row in rows:
+            table.writerow({name: inert(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
     else:
         _print_table(rows)
 

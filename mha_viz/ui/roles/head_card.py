@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY
+from mha_viz.analysis.findings import DOCUMENTS
 from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
@@ -184,7 +185,8 @@ def _numbers(table: Any) -> None:
         name: st.column_config.NumberColumn(label, format=PERCENT, help=AS_CASES if name.startswith("ci_") else None)
         for name, label in columns.items()
     }
-    shown = percentages(table[["relation", "direction", *columns, "n"]], columns).assign(
+    counts = [name for name in ("n", DOCUMENTS) if name in table]
+    shown = percentages(table[["relation", "direction", *columns, *counts]], columns).assign(
         relation=table["relation"].map(labelled), direction=table["direction"].map(DIRECTIONS)
     )
     with st.expander("All numbers of these relations"):

@@ -148,7 +148,8 @@ function drawTraining(root, state, send, data) {
   } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {
     state.moment = data.at; // Back, or a link
   }
-  if (before && data.play !== before.play && !state.playing) play(state, send); // an answer was given
+  if (before && data.play !== before.play && !state.playing)
+    play(state, send); // an answer was given
   else draw(state);
 }
 

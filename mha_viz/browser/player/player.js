@@ -148,8 +148,8 @@ function drawTraining(root, state, send, data) {
   } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {
     state.moment = data.at; // Back, or a link
   }
-  if (before && data.play !== before.play && !state.playing)
-    play(state, send); // an answer was given
+  // An answer that was given since this was drawn plays; a drawing that comes anew does not.
+  if (before && data.play !== before.play && !state.playing) play(state, send);
   else draw(state);
 }
 

@@ -11,15 +11,15 @@ from xml.etree import ElementTree as Tree
 
 import pypdfium2
 import pytest
-from playwright.sync_api import Locator, Page, WebSocketRoute, expect
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.attention import Head
 from mha_viz.request import Request
 from mha_viz.ui import comparison
 from mha_viz.ui.address import examples
 from mha_viz.ui.comparison import Pin
-from tests.browser_tab import FRAMES, PHONE, BrowserTab
+from tests.browser_tab import PHONE, BrowserTab
+from tests.late_server import LateServer
 
 FIRST = examples()[0]["text"]
 WIDE = FIRST.replace("tired", "wide")
@@ -204,47 +204,10 @@ def the_head_that_carries_the_difference_is_held_by_keyboard(visitor: BrowserTab
     expect(page.locator(":focus")).to_have_accessible_name(re.compile(r"^L4H1 \(5-2\)(?! is held)"))
 
 
-class Line:
-    """The connection to the server, on which its messages can be late."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-        self._late: list[str | bytes] | None = None
-        page.route_web_socket("**/_stcore/stream", self._connect)
-
-    def _connect(self, browser: WebSocketRoute) -> None:
-        self._browser = browser
-        browser.connect_to_server().on_message(self._come)
-
-    def _come(self, message: str | bytes) -> None:
-        if self._late is None:
-            self._browser.send(message)
-        else:
-            self._late.append(message)
-
-    def is_late(self) -> None:
-        self._late = []
-
-    def has_ended(self, runs: int) -> None:
-        """Wait until so many runs have ended of which the page does not know."""
-        while sum(_type(message) == "script_finished" for message in self._late or ()) < runs:
-            self._page.evaluate(FRAMES)
-
-    def is_there_again(self) -> None:
-        late, self._late = self._late or [], None
-        for message in late:
-            self._browser.send(message)
-
-
-def _type(message: str | bytes) -> str | None:
-    assert isinstance(message, bytes)
-    return ForwardMsg.FromString(message).WhichOneof("type")
-
-
 def test_back_on_a_slow_line_is_drawn_although_the_browser_has_forgotten_the_chart(visitor: BrowserTab) -> None:
     """Streamlit's page stopped for good: the server relied on a message that the browser dropped meanwhile."""
     visitor.is_altered = True
-    page, line = visitor.page, Line(visitor.page)
+    page, server = visitor.page, LateServer(visitor.page)
     visitor.visit("/compare", tray=TWO, show="word")
     page.get_by_text("Which heads carry the difference?").click()
     squares = page.get_by_role("group", name="Heads. Arrow keys move").get_by_role("button")
@@ -255,12 +218,12 @@ def test_back_on_a_slow_line_is_drawn_although_the_browser_has_forgotten_the_cha
         page.locator(f".mha-squares [data-head={head}]").press("Enter")
         expect(held).to_have_attribute("data-head", head)
     settled(page)
-    line.is_late()
+    server.is_late()
     page.locator(".mha-squares [data-head=L5H5]").press("Enter")
-    line.has_ended(1)
+    server.has_ended(1)
     page.go_back()
-    line.has_ended(2)
-    line.is_there_again()
+    server.has_ended(2)
+    server.is_in_time_again()
     expect(held).to_have_attribute("data-head", "L4H1")
 
 

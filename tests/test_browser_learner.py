@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from mha_viz.ui import navigation
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests import lanes
 from tests.browser_tab import FRAMES, PHONE, BrowserTab
+from tests.late_server import LateServer
 from tests.screenshots import changed, luminance, still
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from playwright.sync_api import Locator, Page, ViewportSize, WebSocketRoute
+    from playwright.sync_api import Locator, Page, ViewportSize
 
     from tests.app_server import AppServer
 
@@ -283,22 +282,11 @@ def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: B
 
 def test_back_undoes_a_step_that_the_server_never_answered(visitor: BrowserTab) -> None:
     visitor.is_altered = True
-    page, silent = visitor.page, threading.Event()
-
-    def between(browser: WebSocketRoute) -> None:
-        server = browser.connect_to_server()
-        server.on_message(lambda message: browser.send(message) if passes(message) else None)
-
-    def passes(message: str | bytes) -> bool:
-        """While the server is silent, the browser hears of the new address only."""
-        assert isinstance(message, bytes)
-        return not silent.is_set() or ForwardMsg.FromString(message).WhichOneof("type") == "page_info_changed"
-
-    page.route_web_socket("**/_stcore/stream", between)
+    page, server = visitor.page, LateServer(visitor.page)
     visitor.visit("/why_heads_differ", experiment="output", step="19")
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 19")
     page.wait_for_selector(QUIET)
-    silent.set()
+    server.is_late(in_time=("page_info_changed",))
     slider_of(page).focus()
     page.keyboard.press("ArrowRight")
     visitor.asked(step=shown_step(page))

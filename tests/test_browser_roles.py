@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, WebSocketRoute, expect
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from playwright.sync_api import Locator, Page, expect
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.ui.head_grid import TAP
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
+from tests.late_server import LateServer
 
 LONG = 300_000  # milliseconds: another process imports torch and measures
 MAP = ".mha-map"
@@ -66,24 +65,10 @@ def the_map_names_what_it_shows_and_a_click_opens_the_card_in_place(visitor: Bro
 def test_no_veil_comes_over_the_page_while_a_run_takes_long(visitor: BrowserTab) -> None:
     """The server begins a run and then says nothing for longer than Streamlit waits before it fades what is old."""
     visitor.is_altered = True
-    page, silent, begun = (
-        visitor.page,
-        threading.Event(),
-        ("new_session", "session_status_changed", "page_info_changed"),
-    )
-
-    def between(browser: WebSocketRoute) -> None:
-        server = browser.connect_to_server()
-        server.on_message(lambda message: browser.send(message) if passes(message) else None)
-
-    def passes(message: str | bytes) -> bool:
-        assert isinstance(message, bytes)
-        return not silent.is_set() or ForwardMsg.FromString(message).WhichOneof("type") in begun
-
-    page.route_web_socket("**/_stcore/stream", between)
+    page, server = visitor.page, LateServer(visitor.page)
     visitor.roles(tray="[]", roles="on")
     page.wait_for_selector("[data-test-script-state=notRunning]")
-    silent.set()
+    server.is_late(in_time=("new_session", "session_status_changed", "page_info_changed"))
     page.get_by_role("link", name="L0H2 (1-3): token → the one before").click()
     old = page.wait_for_function(STALE).json_value()
     assert {(one["opacity"], one["seconds"]) for one in old} == {("1", "0s")}

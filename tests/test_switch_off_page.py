@@ -360,8 +360,8 @@ def test_heads_that_a_model_lacks_are_named_once_and_the_others_are_off(
 
 
 def test_of_a_head_that_is_missing_and_off_the_link_is_named_for_both() -> None:
-    said = PageSession({"model": "toy", "off": "L3H1", "head": "L3H2"}).said
-    assert [said.count(f"could not be used ({named})") for named in ("off=L3H1", "L3H2")] == [1, 1]
+    page_words = PageSession({"model": "toy", "off": "L3H1", "head": "L3H2"}).said
+    assert [page_words.count(f"could not be used ({named})") for named in ("off=L3H1", "L3H2")] == [1, 1]
 
 
 def test_a_link_that_names_no_heads_switches_none_off() -> None:

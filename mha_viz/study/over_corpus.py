@@ -9,10 +9,10 @@ from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Weights
 from mha_viz.corpus.sources import Source, open_corpus
-from mha_viz.models import catalog
+from mha_viz.models import ablation, catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, Request
 from mha_viz.study.corpus_effects import MOST, EffectSettings, Measurement
 from mha_viz.study.run import Progress
 
@@ -56,8 +56,10 @@ def effect(
     >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']
     """
-    settings = EffectSettings(heads, method, relation, direction, same_role, most, means)
-    run = measurement(one_stack(model, device), corpus, settings, client)
+    encoder = one_stack(model, device)
+    request = Request(off=ablation.existing(encoder, heads), method=method)
+    settings = EffectSettings(request, relation, direction, same_role, most, means)
+    run = measurement(encoder, corpus, settings, client)
     for done in run.sentences():
         if progress is not None:
             progress(done)
@@ -69,7 +71,7 @@ def measurement(
 ) -> Measurement:
     """The measurement by this Dask client or, without one, in this process. Raises the errors of :func:`effect`."""
     if client is None:
-        return Measurement(encoder, open_corpus(corpus), *settings)
+        return Measurement(encoder, open_corpus(corpus), settings)
     from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, this process measures
     from mha_viz.study.cluster.engine import OnCluster
 

@@ -16,7 +16,7 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
 from mha_viz.models.loading import AnyModel, as_measured
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, Request
 from mha_viz.study.corpus_effects import (
     COREFERENCE,
     FROM_CORPUS,
@@ -70,8 +70,10 @@ def used_roles(
     states: TokenChanges = {}  # shared by the roles of one layer
     averages: Source | Averages | None = means
     for number, (role, heads) in enumerate(roles.items()):
-        of_role = EffectSettings(heads, method, role.relation, role.direction, (), most, averages)
-        run = Measurement(encoder, opened, *of_role, states=states)
+        of_role = EffectSettings(
+            Request(off=tuple(heads), method=method), role.relation, role.direction, (), most, averages
+        )
+        run = Measurement(encoder, opened, of_role, states=states)
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
         averages = run.averages if method in FROM_CORPUS else None

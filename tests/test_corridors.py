@@ -45,7 +45,6 @@ FORMS: Mapping[str, str] = {
     "Asked": "its fields, as functions of notebooks take them by name",
     "Question": "the part of it that a model has looked up",
     "Row": "a step of a reading, which request_of turns into it",
-    "Address": "the URL, of which pages make one",
 }
 OF_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")  # a class or an alias, not a constant
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")

@@ -44,13 +44,8 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
             remark("Heads are taken from another single text: remove the second sentence first.")
             return drawn
         where = address.url().where
-        request = Request(
-            catalog.resolve(first.model).name,
-            first.text.text,
-            method=TEXT,
-            source=second.text.text,
-            other=where.like.strip(),
-        )
+        name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
+        request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
         with guarded(complain):
             patched = inference.wait(model_service().cached(verbs.patched, request), WAITING)
             drawn.append(_show(patched, held, where.like))

@@ -15,9 +15,11 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.analysis.profile import read_profile
 from mha_viz.attention import Head
 from mha_viz.cli import main, terminal
 from mha_viz.errors import SumsUnsavedWarning
+from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study.cluster import effects
@@ -245,6 +247,17 @@ def test_random_sentences_are_those_of_one_process(client: Any, toy: Encoder, co
     assert max(report.done for report in measured.sentences()) == settings.most
     assert measured.result().method == "resample over c.conllu"
     assert_equal(measured.result(), of_one_process(toy, corpus, settings))
+
+
+def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
+    profile = read_profile(asset("profiles") / "toy" / "grammar")
+    shares: list[float] = []
+    ours, theirs = (
+        mv.used_roles(profile, corpus, toy, most=12, client=by, progress=shares.append) for by in (client, None)
+    )
+    pd.testing.assert_frame_equal(ours.tables["used"], theirs.tables["used"])
+    assert len(ours.tables["used"]) > 2
+    assert shares.count(1.0) == 2, "both are done at the end"
 
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:

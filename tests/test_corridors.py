@@ -42,7 +42,7 @@ ASKED = {"text", "pair", "words", "target", "part", "off", "heads", "method", "m
 ASKED |= {"place", "word", "other", "off_in"}
 FORMS: Mapping[str, str] = {
     "Request": "the form",
-    "Asked": "its fields, as functions of notebooks take them by name",
+    "RequestFields": "its fields, as functions of notebooks take them by name",
     "Question": "the part of it that a model has looked up",
     "Row": "a step of a reading, which request_of turns into it",
 }

@@ -17,7 +17,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
 from mha_viz.request import Request
-from mha_viz.study.one_text import Asked
+from mha_viz.study.one_text import RequestFields
 
 GIRL, BOY = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
 LAYERS, HEADS, SIZE = 2, 4, 16
@@ -125,7 +125,7 @@ def test_what_cannot_be_asked_is_said(toy: Encoder, minilm: Encoder) -> None:
 
 
 def test_what_is_asked_by_name_are_fields_of_a_request(toy: Encoder) -> None:
-    assert get_type_hints(Asked).items() <= get_type_hints(Request).items()
+    assert get_type_hints(RequestFields).items() <= get_type_hints(Request).items()
     for measure in (mv.importance, mv.direct):
         with pytest.raises(SettingError, match=f"No head is off for {measure.__name__}"):
             measure(toy, GIRL, method="mean")

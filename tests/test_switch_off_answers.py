@@ -317,7 +317,7 @@ def test_a_curve_of_two_texts_is_of_their_cosine(minilm: Encoder) -> None:
 
 def test_values_that_a_link_cannot_have_are_named() -> None:
     where = read({"order": "sideways", "effect": "mood", "place": "x", "seed": "-1"})
-    assert (where.order, where.effect, where.asked.place, where.seed) == ("", "answer", None, 0)
+    assert (where.order, where.effect, where.request.place, where.seed) == ("", "answer", None, 0)
     assert len(where.complaints) == 4
     assert (
         "Part of this link could not be used (effect=mood, order=sideways)"

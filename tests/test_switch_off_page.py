@@ -368,8 +368,8 @@ def test_of_a_head_that_is_missing_and_off_the_link_is_named_for_both() -> None:
 def test_a_link_that_names_no_heads_switches_none_off() -> None:
     for off in ("L3", "<b>", "L3H1..L2H1", "ü", "L3H1.", "9" * 600):
         where = read({"off": off, "how": "sideways"})
-        assert where.asked.off == (), off
-        assert where.asked.method == "zero"
+        assert where.request.off == (), off
+        assert where.request.method == "zero"
         assert [complaint.partition("=")[0] for complaint in where.complaints] == ["off", "how"], off
     page = visit(off="<b>")
     assert "off" not in cells(page, "effects").values()
@@ -377,9 +377,9 @@ def test_a_link_that_names_no_heads_switches_none_off() -> None:
 
 
 def test_heads_may_be_named_with_commas_and_all_of_a_large_model_fit() -> None:
-    assert read({"off": "L3H1,L2H4"}).asked.off == (Head(2, 4), Head(3, 1))
+    assert read({"off": "L3H1,L2H4"}).request.off == (Head(2, 4), Head(3, 1))
     every = tuple(Head(layer, head) for layer in range(12) for head in range(12))
-    assert read({"off": ".".join(map(str, every))}).asked.off == every
+    assert read({"off": ".".join(map(str, every))}).request.off == every
 
 
 def test_pairs_and_other_models_are_read() -> None:

@@ -25,10 +25,10 @@ from mha_viz.request import BOTH, METHODS, RECIPE, RESAMPLE, TEXT, Question, Req
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Instead, check_method, substitute
 
-__all__ = ["Asked", "answer", "direct", "effects", "importance", "question_of", "smallest_switch", "without"]
+__all__ = ["RequestFields", "answer", "direct", "effects", "importance", "question_of", "smallest_switch", "without"]
 
 
-class Asked(TypedDict, total=False):
+class RequestFields(TypedDict, total=False):
     """The fields of a :class:`mha_viz.Request` that say what is asked about a text, and how heads are off, by name.
 
     ``place``: the masked token, if there are several. ``word``: whose log-probability is the score, by default the
@@ -87,14 +87,14 @@ def effects(
     *,
     means: Weights | None = None,
     sentences: Sequence[Sequence[str]] = (),
-    **fields: Unpack[Asked],
+    **fields: Unpack[RequestFields],
 ) -> Effects:
     """The effect of switching off each head alone on one text: on its sentence vector, on each token, on later heads
     and, where the model has an answer to give, on the answer.
 
-    ``fields``: the question and how heads are off (:class:`Asked`). ``means``: [layer, head, d_head], for the method
-    "mean". ``sentences``: lists of words, those that "resample" draws from; by default the built-in ones. A text with a
-    masked token, or of a causal model, is asked about by itself. Raises as
+    ``fields``: the question and how heads are off (:class:`RequestFields`). ``means``: [layer, head, d_head], for the
+    method "mean". ``sentences``: lists of words, those that "resample" draws from; by default the built-in ones. A text
+    with a masked token, or of a causal model, is asked about by itself. Raises as
     :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
 
     >>> alone = mv.effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
@@ -120,7 +120,7 @@ def answer(
     tap: Callable[[Any], Tap] | None = None,
     means: Weights | None = None,
     sentences: Sequence[Sequence[str]] = (),
-    **fields: Unpack[Asked],
+    **fields: Unpack[RequestFields],
 ) -> Answer:
     """The answer of the model to a text, before and after ``heads`` are switched off at once; without heads, the
     answer of the whole model.
@@ -152,11 +152,11 @@ def answer(
     return study.compared(encoder, question, states)
 
 
-def importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[Asked]) -> OfHeads:
+def importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """How much the score of an answer depends on each head's output, to first order: |Att_h · ∂L/∂Att_h|, mean over
     tokens, normalised within each layer (:func:`mha_viz.models.gradients.importance`).
 
-    ``fields``: the question (:class:`Asked`); no head is off. Raises as
+    ``fields``: the question (:class:`RequestFields`); no head is off. Raises as
     :func:`mha_viz.models.answers.question_about`.
 
     >>> mv.importance(mv.load("toy"), "The girl smiles because [MASK] sings .").table().loc["L1H1", "importance"]
@@ -164,12 +164,12 @@ def importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[As
     return _of_heads(gradients.importance, "importance", encoder, text, pair, fields)
 
 
-def direct(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[Asked]) -> OfHeads:
+def direct(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """What each head adds to the logit of a word directly, through the residual stream alone
     (:func:`mha_viz.models.contributions.direct`).
 
-    ``fields``: the question (:class:`Asked`); no head is off. Raises ModelUnsupported for models other than pre-norm
-    ones with an unembedding, such as BERT, and as :func:`mha_viz.models.answers.question_about`.
+    ``fields``: the question (:class:`RequestFields`); no head is off. Raises ModelUnsupported for models other than
+    pre-norm ones with an unembedding, such as BERT, and as :func:`mha_viz.models.answers.question_about`.
 
     >>> mv.direct(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'
@@ -226,7 +226,7 @@ def _of_heads(
     encoder: AnyModel,
     text: str,
     pair: str,
-    fields: Asked,
+    fields: RequestFields,
 ) -> OfHeads:
     encoder, request = in_one_stack(encoder), Request(text=text, pair=pair, **fields)
     if request.method != METHODS[0] or request.source:

@@ -88,7 +88,7 @@ class CaseInLink(NamedTuple):
 class Address:
     """What the URL asks for; None or empty for parameters that are missing.
 
-    ``asked``: what is read, and how, and which quantity of it is drawn; its ``part`` is the one whose attention is
+    ``request``: what is read, and how, and which quantity of it is drawn; its ``part`` is the one whose attention is
     shown, its ``other`` the sentence that the page's own is compared with, its ``word`` the one whose probability is
     followed. ``emptied``: the text that heads take their outputs from was emptied. ``before``: the model whose picture
     stays while the requested one is unavailable. ``typed``: how many characters of the two sentences were typed, when a
@@ -100,7 +100,7 @@ class Address:
     one; ``more``: all numbers about heads that are off are shown.
     """
 
-    asked: Request = field(default=Request(part=CROSS))
+    request: Request = field(default=Request(part=CROSS))
     emptied: bool = False
     before: str | None = None
     typed: tuple[int, int] | None = None
@@ -124,12 +124,12 @@ class Address:
     def way(self, text: str) -> dict[str, Any]:
         """The fields of a request that say how heads are switched off in a text; what they take from another text is,
         unless the URL names one, from the same with a word replaced."""
-        source = self.asked.source if self.asked.source or self.emptied else replaced(text)
-        return {"method": self.asked.method} | ({"source": source} if self.asked.method == TEXT else {})
+        source = self.request.source if self.request.source or self.emptied else replaced(text)
+        return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
 
     def but(self, **fields: Any) -> Address:
         """The same address with other fields of the request in it."""
-        return replace(self, asked=replace(self.asked, **fields))
+        return replace(self, request=replace(self.request, **fields))
 
 
 @cache
@@ -153,12 +153,12 @@ class Url:
     @cached_property
     def text(self) -> str:
         """The text, or the first example if the URL has none."""
-        return self.where.asked.text if "text" in self.parameters else examples()[0]["text"]
+        return self.where.request.text if "text" in self.parameters else examples()[0]["text"]
 
     @cached_property
     def gold(self) -> Annotated | None:
         """The annotation of the text, if it has any and it can be read."""
-        annotation = None if self.where.asked.pair else annotated(self.text)
+        annotation = None if self.where.request.pair else annotated(self.text)
         return annotation if isinstance(annotation, Annotated) else None
 
     @cached_property
@@ -169,7 +169,7 @@ class Url:
     def to_pin(self, shown: str) -> str:
         """The text to store with a compared head, so that it is read again as the same words: for CoNLL-U, the
         annotation rather than ``shown``."""
-        words = words_of(self.text) if shown == self.sentence and not self.where.asked.pair else None
+        words = words_of(self.text) if shown == self.sentence and not self.where.request.pair else None
         return bare(words) if words and words != words_of(shown) else shown
 
 
@@ -212,10 +212,9 @@ def read(parameters: Mapping[str, str]) -> Address:
     return Url(parameters).where
 
 
-def _asked(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
+def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
     """The request, with these heads ``off``; ``valid``: the values that match their patterns."""
-    texts = (_text(parameters, FIELDS[name].parameter) for name in TEXTS)
-    model, text, pair, target, source, other, word = texts
+    model, text, pair, target, source, other, word = (_text(parameters, FIELDS[name].parameter) for name in TEXTS)
     how = parameters.get("how", METHODS[0])
     return Request(
         model,
@@ -242,7 +241,7 @@ def _address(parameters: Mapping[str, str]) -> Address:
     chosen, strange = _matching(parameters, ANSWER)
     odd += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
     return Address(
-        asked=_asked(parameters, off or (), {**good, **chosen}),
+        request=_request(parameters, off or (), {**good, **chosen}),
         emptied=not parameters.get("from", TEXT).strip(),
         before=_text(parameters, "before") or None,
         typed=_two(_numbers(parameters.get("typed"))),
@@ -269,7 +268,7 @@ def switched_off_in(message: Mapping[str, object]) -> dict[str, Any]:
     """The fields of the request for the reading that a browser's message is about: the heads that are off, and how;
     none if the message names none or cannot be read."""
     where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
-    return {"off": where.asked.off, "method": where.asked.method, "source": where.asked.source}
+    return {"off": where.request.off, "method": where.request.method, "source": where.request.source}
 
 
 def scale_of(quantity: str | None) -> str | None:

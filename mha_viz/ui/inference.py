@@ -64,8 +64,8 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
         has_plainer = bool(model and not _is_plain(where) and text.strip())
-        instead = WEIGHTS if has_plainer and where.asked.quantity != DEFAULTS["shown"] else ""
-        if says_source or not (where.asked.off and where.asked.method == TEXT):
+        instead = WEIGHTS if has_plainer and where.request.quantity != DEFAULTS["shown"] else ""
+        if says_source or not (where.request.off and where.request.method == TEXT):
             complain(error, instead)
         elif instead:
             remark(instead)
@@ -80,18 +80,18 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
 
 def _is_plain(where: Address) -> bool:
     """Whether the URL asks for the attention weights of the whole model."""
-    return not where.asked.off and where.asked.quantity == DEFAULTS["shown"]
+    return not where.request.off and where.request.quantity == DEFAULTS["shown"]
 
 
 def _of_existing_heads(model: catalog.Model, where: Address) -> Address:
     """``where`` with those heads off that the model has, with a remark on the others; unchanged if its files are not
     here. Raises what ``facts`` raises."""
-    of_files = facts(model) if where.asked.off else None
+    of_files = facts(model) if where.request.off else None
     if of_files is None or of_files.parts:
         return where
     shape = of_files.model
-    off = tuple(head for head in where.asked.off if head.layer < shape.layers and head.head < shape.heads)
-    say_unused([f"off={head}" for head in where.asked.off if head not in off][:MOST_UNUSED])
+    off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
+    say_unused([f"off={head}" for head in where.request.off if head not in off][:MOST_UNUSED])
     return where.but(off=off)
 
 
@@ -104,7 +104,7 @@ def is_of_requested_model(attention: Attention, where: Address) -> bool:
 
 def _plainer(text: str, where: Address, says_source: bool) -> Attention | None:
     """The reading without the quantity that failed, or else without heads switched off; ``says_source`` as above."""
-    if where.asked.quantity == DEFAULTS["shown"]:
+    if where.request.quantity == DEFAULTS["shown"]:
         return requested_reading(text, where)
     return read_shown(text, where.but(quantity=DEFAULTS["shown"]), says_source)
 
@@ -120,46 +120,46 @@ def _shown(request: Request, where: Address) -> Attention:
             st.button(
                 "Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from", "in"))
             )
-    elif where.asked.off and not lacks_source(where):
+    elif where.request.off and not lacks_source(where):
         say_all_on(where)
     return attention
 
 
 def say_all_on(where: Address) -> None:
     """Say that the quantity in the URL is one of the whole model."""
-    remark(f"{QUANTITIES[where.asked.quantity].title} is shown with all heads on.")
+    remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
 
 
 def lacks_source(where: Address) -> bool:
     """Whether the text that heads are to take their outputs from was emptied."""
-    return where.asked.method == TEXT and where.emptied
+    return where.request.method == TEXT and where.emptied
 
 
 def requested(model: catalog.Model, text: str, where: Address) -> Request:
     """The request in the URL to a model about a text. Raises the errors of :func:`as_shown`."""
-    request = Request(model.name, text, where.asked.pair)
-    if where.asked.off and not lacks_source(where):
-        return as_shown(replace(request, off=where.asked.off, **where.way(text)), where)
+    request = Request(model.name, text, where.request.pair)
+    if where.request.off and not lacks_source(where):
+        return as_shown(replace(request, off=where.request.off, **where.way(text)), where)
     return as_shown(of_part(request, where), where)
 
 
 def as_shown(request: Request, where: Address) -> Request:
     """The request with the quantity that the URL asks for, and without what does not go with it. Raises the errors of
     :func:`question_about`."""
-    quantity = QUANTITIES[where.asked.quantity]
+    quantity = QUANTITIES[where.request.quantity]
     if not quantity.with_all_heads:
-        return replace(request, quantity=where.asked.quantity)
-    whole = Request(request.model, request.text, request.pair, quantity=where.asked.quantity)
+        return replace(request, quantity=where.request.quantity)
+    whole = Request(request.model, request.text, request.pair, quantity=where.request.quantity)
     return whole.about(question_about(whole, where.but(off_in=BOTH))) if quantity.of_answer else whole
 
 
 def question_about(request: Request, where: Address) -> Question:
     """The question that the URL asks about the text of a request, about the first of several masked tokens unless it
     names one. Raises the errors of ``models.answers.question_about``."""
-    asked = where.asked
-    place = FIRST if asked.place is None else asked.place
-    other = asked.other if asked.other.strip() and asked.other != request.text else ""
-    of_words = Request(request.model, *request.texts, place=place, word=asked.word, other=other, off_in=asked.off_in)
+    in_url = where.request
+    place = FIRST if in_url.place is None else in_url.place
+    other = in_url.other if in_url.other.strip() and in_url.other != request.text else ""
+    of_words = Request(request.model, *request.texts, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
     return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
 
 
@@ -230,7 +230,7 @@ def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Atte
         try:
             model = catalog.resolve(name)
             if model != missing and ready(model):
-                attention = read(of_part(Request(model.name, text, where.asked.pair), where))
+                attention = read(of_part(Request(model.name, text, where.request.pair), where))
                 remark(f"Meanwhile, the drawing below shows {model.label}.")
                 return attention
         except MhaVizError:
@@ -293,7 +293,7 @@ def _way_back(where: Address) -> None:
     for name in dict.fromkeys((where.before, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.default()
-            if where.asked.model and model.name != where.asked.model and ready(model):
+            if where.request.model and model.name != where.request.model and ready(model):
                 label = f"Back to {plain(model.label.partition(',')[0])}"
                 st.button(label, key="back_to_model", on_click=_go_back, args=(name,))
                 return
@@ -313,7 +313,7 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
     read, request = attention.keys, attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(sentence), "")
-    held = [*map(len, where.asked.texts)]  # of CoNLL-U, the lines and not the words in it
+    held = [*map(len, where.request.texts)]  # of CoNLL-U, the lines and not the words in it
     if limits := [f"the first {h:,}" for h, n in zip(held, where.typed or held, strict=True) if n > h]:
         remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
     if source is not None and (rest := texts[0][len(source) :]).strip():

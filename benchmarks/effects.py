@@ -20,7 +20,8 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.norms import norm_weighted
 from mha_viz.models.patching import patch
 from mha_viz.models.why import why
-from mha_viz.study.effects import Case, effects, lost
+from mha_viz.request import Request
+from mha_viz.study.effects import effects, lost_each
 
 SHARES = {
     "MiniLM": {32: 0.25, 64: 0.25},
@@ -48,12 +49,12 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float, repetitions: int) -> list[Row]:
-    case, heads = Case(typed), encoder.layers * encoder.heads
-    ways = lambda: effects(encoder, case), _one_by_one(model, typed), lambda: encoder.states(typed)
+    request, heads = Request(text=typed), encoder.layers * encoder.heads
+    ways = lambda: effects(encoder, request), _one_by_one(model, typed), lambda: encoder.states(typed)
     every, plain, one = _in_turns(repetitions, *ways)
     per_head = Sample(tuple(value / heads for value in every.values))
-    whole = effects(encoder, case).sentence
-    apart = max(abs(float(whole[head] - lost(encoder, [head], case).sentence[0])) for head in SOME)
+    whole = effects(encoder, request).sentence
+    apart = max(abs(float(whole[head] - lost_each(encoder, [[head]], request).sentence[0])) for head in SOME)
     other = f"{typed.rpartition(' ')[0]} that"
     patched, alone = _in_turns(repetitions, lambda: patch(encoder, typed, other), lambda: encoder.states(typed))
     each = Sample(tuple(value / heads for value in patched.values))

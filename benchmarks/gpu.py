@@ -33,7 +33,8 @@ from mha_viz.models.loading import from_folder, one_stack
 from mha_viz.models.norms import norm_weighted
 from mha_viz.models.patching import patch
 from mha_viz.models.why import why
-from mha_viz.study.effects import Case, effects
+from mha_viz.request import Request
+from mha_viz.study.effects import effects
 from mha_viz.study.run import one_pass
 from tests import tiny_encoder_decoders, tiny_models
 from tests.oracles import SENTENCE
@@ -119,7 +120,7 @@ def _quantities() -> Iterator[Row]:
     computed: Mapping[str, Callable[[Encoder, str, str], Any]] = {
         "norm-weighted": lambda encoder, typed, _: norm_weighted(encoder, typed).weights,
         "gradient": lambda encoder, typed, other: gradient_weighted(encoder, typed, other=other).weights,
-        "effects of heads": lambda encoder, typed, _: effects(encoder, Case(typed)).sentence,
+        "effects of heads": lambda encoder, typed, _: effects(encoder, Request(text=typed)).sentence,
         "heads from another text": lambda encoder, typed, other: [*patch(encoder, typed, other).table()["share"]],
         "shares of a score": lambda encoder, typed, _: why(encoder, typed).table().iloc[:, 2:7].to_numpy(float),
         "parts of a score": lambda encoder, typed, _: encoder.score_parts(typed, Head(1, 0), 3, 1).values,
@@ -161,7 +162,9 @@ def _times(repetitions: int) -> Iterator[Row]:
         for n in (64, 512):
             ours, theirs = _in_turns(repetitions, *(partial(encoder.encode, text(n)) for encoder in both))
             yield Row(f"{name}, n = {n}: encode", ours, "ms", theirs)
-        ours, theirs = _in_turns(1 + repetitions // 3, *(partial(effects, encoder, Case(text(64))) for encoder in both))
+        ours, theirs = _in_turns(
+            1 + repetitions // 3, *(partial(effects, encoder, Request(text=text(64))) for encoder in both)
+        )
         yield Row(f"{name}, n = 64: effects of all heads", ours, "ms", theirs)
 
 

@@ -172,6 +172,11 @@ class Request:
         """Both texts; the second is empty if there is only one."""
         return self.text, self.pair
 
+    @property
+    def passes(self) -> list[tuple[str, str]]:
+        """The texts that the model reads one after the other: ``texts``, and the one that they are compared with."""
+        return [self.texts, (self.question.other, "")] if self.question and self.question.other else [self.texts]
+
     def packed(self) -> dict[str, Any]:
         """The fields with other values than the defaults, for JSON."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}

@@ -21,8 +21,8 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
 from mha_viz.models.probe import place
+from mha_viz.request import Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Case
 from tests import lanes, oracles, tiny_models
 from tests.oracles import attentions, silenced
 from tests.tiny_models import HEADS, LAYERS
@@ -260,7 +260,7 @@ def test_given_words_are_read_as_words(minilm: Encoder) -> None:
 def test_effects_are_those_of_single_passes(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny("bert")
     done: list[float] = []
-    effects = study.effects(encoder, Case(SENTENCE), progress=done.append)
+    effects = study.effects(encoder, Request(text=SENTENCE), progress=done.append)
     assert done == pytest.approx([1 / 3, 2 / 3, 1])  # a layer at a time
     weights, states = plain(tiny_folder("bert"), SENTENCE, {})
     for head in (Head(0, 0), Head(1, 3), Head(2, 2)):
@@ -278,7 +278,7 @@ def test_effects_are_those_of_single_passes(tiny: Tiny, tiny_folder: Folder) -> 
 
 
 def test_the_last_layer_changes_no_other_head(tiny: Tiny) -> None:
-    effects = study.effects(tiny("bert"), Case(SENTENCE))
+    effects = study.effects(tiny("bert"), Request(text=SENTENCE))
     assert effects.sentence.min() > 0
     for layer in range(LAYERS):
         assert (effects.attention[layer, :, : layer + 1] == 0).all()
@@ -290,16 +290,16 @@ def test_the_last_layer_changes_no_other_head(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("pieces", [1, 40, 512])
 def test_effects_do_not_depend_on_the_size_of_a_batch(pieces: int, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = Case(SENTENCE, "Isn't it far?", "uniform")
-    whole = study.effects(tiny("bert"), case)
+    request = Request(text=SENTENCE, pair="Isn't it far?", method="uniform")
+    whole = study.effects(tiny("bert"), request)
     monkeypatch.setattr(analysis, "PIECES", pieces)
-    for ours, theirs in zip(study.effects(tiny("bert"), case), whole, strict=True):
+    for ours, theirs in zip(study.effects(tiny("bert"), request), whole, strict=True):
         assert np.allclose(ours, theirs, atol=1e-6, equal_nan=True)
 
 
 def test_heads_off_together(tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny("bert")
-    effect = study.together(encoder, OFF, Case(SENTENCE))
+    effect = study.together(encoder, Request(text=SENTENCE, off=tuple(OFF)))
     states = plain(tiny_folder("bert"), SENTENCE, {})[1][0].double()
     changed = plain(tiny_folder("bert"), SENTENCE, dict.fromkeys(OFF, 0.0))[1][0].double()
     cosine = torch.nn.functional.cosine_similarity
@@ -307,12 +307,12 @@ def test_heads_off_together(tiny: Tiny, tiny_folder: Folder) -> None:
     assert effect.sentence == pytest.approx(float(1 - cosine(states.mean(0), changed.mean(0), dim=-1)), abs=2e-6)
     assert effect.random.shape == (20,)
     assert (effect.random > 0).all()
-    alone = study.together(encoder, [Head(1, 3)], Case(SENTENCE))
-    assert alone.sentence == pytest.approx(study.effects(encoder, Case(SENTENCE)).sentence[1, 3], abs=1e-6)
+    alone = study.together(encoder, Request(text=SENTENCE, off=(Head(1, 3),)))
+    assert alone.sentence == pytest.approx(study.effects(encoder, Request(text=SENTENCE)).sentence[1, 3], abs=1e-6)
 
 
 def test_no_head_off_changes_nothing(tiny: Tiny) -> None:
-    effect = study.together(tiny("bert"), [], Case(SENTENCE))
+    effect = study.together(tiny("bert"), Request(text=SENTENCE))
     assert effect.sentence == 0
     assert (effect.tokens == 0).all()
 
@@ -322,7 +322,7 @@ def test_work_that_nobody_waits_for_ends(tiny: Tiny) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        study.effects(tiny("bert"), Case(SENTENCE), progress=stop)
+        study.effects(tiny("bert"), Request(text=SENTENCE), progress=stop)
     encoder = tiny("bert")
     assert np.array_equal(encoder.encode(SENTENCE).weights, encoder.encode(SENTENCE).weights)
     assert not place(encoder._model, 0).output._forward_pre_hooks

@@ -15,6 +15,7 @@ from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
 from mha_viz.figures.packet import packet
 from mha_viz.files.assets import page_files
+from mha_viz.request import Request
 from mha_viz.text import clean
 from mha_viz.ui import address
 from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, CaseInLink, accepted, bounded, fits, read
@@ -81,16 +82,14 @@ def test_links_and_calls_name_heads_alike(name: str) -> None:
         assert "off=" in read({"off": name.replace(".", "-")}).complaints[0]
     else:
         assert read({"head": name}).head == head
-        assert read({"off": f"{name}.L0H0"}).off == (Head(0, 0), head)
+        assert read({"off": f"{name}.L0H0"}).request.off == (Head(0, 0), head)
 
 
 def test_a_full_address() -> None:
     url = {"text": "a b", "pair": "c", "model": "gpt2", "before": "toy", "typed": "9000-1"}
     url |= {"head": "L3H1", "on": "4.1.0", "pin": "q7", "link": "10-2", "unit": "pieces"}
     assert read(url) == Address(
-        text="a b",
-        pair="c",
-        model="gpt2",
+        Request("gpt2", "a b", "c", part="cross"),
         before="toy",
         typed=(9000, 1),
         head=Head(3, 1),
@@ -102,12 +101,12 @@ def test_a_full_address() -> None:
 
 
 def test_a_second_sentence_of_spaces_is_none() -> None:
-    assert read({"pair": " \t"}).pair == ""
+    assert read({"pair": " \t"}).request.pair == ""
 
 
 def test_an_empty_text_is_a_text_and_an_empty_model_is_none() -> None:
-    assert read({"text": ""}).text == ""
-    assert read({"model": ""}).model is None
+    assert read({"text": ""}).request.text == ""
+    assert read({"model": ""}).request.model == ""
 
 
 def test_what_is_understood_draws_no_complaint() -> None:
@@ -119,7 +118,7 @@ def test_what_is_not_understood_is_named_and_left_aside() -> None:
     for name, value in [(n, v) for n, values in BAD.items() for v in values]:
         where = read({name: value, "text": "kept"})
         assert where.complaints == (f"{name}={value[:30]}",)
-        assert where == Address(text="kept", complaints=where.complaints), (name, value)
+        assert where == Address(Request(text="kept", part="cross"), complaints=where.complaints), (name, value)
 
 
 def test_every_parameter_of_a_view_is_tried() -> None:
@@ -132,15 +131,15 @@ def test_hostile_values_never_raise() -> None:
             where = read(parameters)
             assert all(len(c) <= 40 for c in where.complaints), name
             if "text" in parameters:
-                assert where.text == beginning(parameters["text"]), name
+                assert where.request.text == beginning(parameters["text"]), name
 
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_hostile_texts_are_kept_wherever_they_stand(text: str) -> None:
     where = read(dict.fromkeys(("text", "pair", "model", *VIEW), text))
-    assert (where.text, where.pair) == (beginning(text), beginning(text) if text.strip() else "")
+    assert where.request.texts == (beginning(text), beginning(text) if text.strip() else "")
     assert [c.partition("=")[0] for c in where.complaints] == list(VIEW)
-    "".join((where.text or "", where.pair, where.model or "", *where.complaints)).encode()  # nothing half
+    "".join((*where.request.texts, where.request.model, *where.complaints)).encode()  # nothing half
 
 
 @given(st.dictionaries(st.sampled_from([*VIEW, "text", "pair", "model", "x"]), st.text(max_size=12)))
@@ -162,7 +161,9 @@ def test_other_parameters_are_read_to_a_few_hundred_characters() -> None:
     for name in ("model", "before", "with", "run", "corpus", "relation", "anything", *VIEW):
         assert len(bounded({name: "a" * 100_000})[name]) == MAX_OTHER
         where = read({name: "a" * 100_000})
-        assert max(len(part or "") for part in (where.model, where.before, where.second_model)) <= MAX_OTHER, name
+        assert max(len(part or "") for part in (where.request.model, where.before, where.second_model)) <= MAX_OTHER, (
+            name
+        )
 
 
 def test_a_sentence_that_is_cut_as_it_is_read_counts_as_one_that_was_typed() -> None:
@@ -206,7 +207,7 @@ def test_both_sentences_share_the_room_of_a_link(text: str, pair: str) -> None:
 @given(st.text(max_size=200))
 def test_what_a_link_carries_reads_back(text: str) -> None:
     beginning, _ = fits(text, "")
-    assert read({"text": beginning}).text == beginning
+    assert read({"text": beginning}).request.text == beginning
 
 
 def test_a_drawing_sets_only_what_it_may() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,8 @@ from mha_viz.models.families import FAMILIES
 from mha_viz.models.gradients import gradient_weighted, importance
 from mha_viz.models.loading import load
 from mha_viz.models.probe import place
-from mha_viz.request import COSINE, MASK, NEXT
+from mha_viz.request import COSINE, MASK, NEXT, Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Case
 from tests import lanes, oracles
 from tests.oracles import unfolded
 from tests.tiny_models import CAUSAL, HEADS, LAYERS, RECORDED, WORDLESS
@@ -107,7 +107,7 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
         before = plain.log_probabilities(question.place).numpy()
         after = plain.log_probabilities(question.place, dict.fromkeys(OFF)).numpy()
     assert question.piece == before.argmax()
-    answer = study.answer(encoder, OFF, Case(sentence(family), question=question))
+    answer = study.answer(encoder, Request(text=sentence(family), off=tuple(OFF), question=question))
     pieces = listed(before, after, question.piece)
     assert answer.before == pytest.approx(np.exp(before[pieces]), abs=1e-5)
     assert answer.after == pytest.approx(np.exp(after[pieces]), abs=1e-5)
@@ -123,7 +123,7 @@ def test_words_with_and_without_heads_are_those_of_transformers(family: str, tin
 def test_effects_on_a_word_are_those_of_single_passes(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, plain = tiny(f"{family} words"), plain_of(tiny_folder(f"{family} words"), family)
     question = question_about(encoder, sentence(family), word="the")
-    effects = study.effects(encoder, Case(sentence(family), question=question))
+    effects = study.effects(encoder, Request(text=sentence(family), question=question))
     with torch.no_grad():
         before = plain.log_probabilities(question.place).numpy()
         for head in (Head(0, 0), Head(1, 3), Head(2, 2)):
@@ -144,12 +144,12 @@ def test_a_model_that_cannot_be_asked_for_a_word_says_why(family: str, tiny: Tin
 def test_random_directions_stand_beside_the_effect_on_a_word(tiny: Tiny) -> None:
     encoder = tiny("bert words")
     question = question_about(encoder, sentence("bert"))
-    case = Case(sentence("bert"), question=question)
-    effect = study.together(encoder, [Head(1, 2)], case)
+    request = Request(text=sentence("bert"), off=(Head(1, 2),), question=question)
+    effect = study.together(encoder, request)
     assert effect.random_answer.shape == (20,)
     assert (effect.random_answer > 0).all()
-    assert effect.answer == pytest.approx(study.effects(encoder, case).answer[1, 2], abs=1e-5)
-    nothing = study.together(encoder, [Head(1, 2)], Case(sentence("bert")))
+    assert effect.answer == pytest.approx(study.effects(encoder, request).answer[1, 2], abs=1e-5)
+    nothing = study.together(encoder, replace(request, question=None))
     assert np.isnan([nothing.answer, nothing.score, nothing.changed]).all()
     assert np.isnan(nothing.random_answer).all()
 
@@ -167,11 +167,12 @@ def test_the_cosine_of_a_pair_is_that_of_the_mean_states(minilm: Encoder) -> Non
         first, second = (each[0].double().mean(0) for each in states)
         return float(first @ second / first.norm() / second.norm())
 
-    case, heads = Case(text, question=question), (Head(0, 3), Head(4, 4))
-    answer = study.answer(minilm, heads, case)
+    heads = (Head(0, 3), Head(4, 4))
+    request = Request(text=text, off=heads, question=question)
+    answer = study.answer(minilm, request)
     assert answer.followed == pytest.approx((cosine(), cosine(*heads)), abs=1e-5)
     assert answer.divergence == pytest.approx(abs(cosine(*heads) - cosine()), abs=1e-5)
-    part = study.part(minilm, 4, [4], case)
+    part = study.part(minilm, 4, [4], request)
     assert part.score[0, 0] == pytest.approx(cosine(Head(4, 4)) - cosine(), abs=1e-5)
     assert part.answer[0, 0] == abs(part.score[0, 0])
     assert np.isnan(part.changed).all()
@@ -181,7 +182,7 @@ def test_the_toy_answers_at_a_mask() -> None:
     toy = load("toy")
     question = question_about(toy, "the dog [MASK] the girl .")
     assert question.places == (3,)
-    answer = study.answer(toy, [], Case("the dog [MASK] the girl .", question=question))
+    answer = study.answer(toy, Request(text="the dog [MASK] the girl .", question=question))
     assert len(answer.words) == BEST
     assert answer.before == pytest.approx(answer.after)
     assert answer.divergence == 0
@@ -335,7 +336,7 @@ def test_gradients_of_weights_that_transformers_gives_a_copy_of(
     gradients = torch.autograd.grad(score, made)
     monkeypatch.undo()
     question = question_about(tiny(family), "The cat sat on the mat.", other=OTHER)
-    answer = study.answer(tiny(family), [], Case("The cat sat on the mat.", question=question))
+    answer = study.answer(tiny(family), Request(text="The cat sat on the mat.", question=question))
     assert answer.before == pytest.approx(float(score.detach()), abs=1e-5)
     reading = gradient_weighted(tiny(family), "The cat sat on the mat.", other=OTHER)
     for layer, (weights, gradient) in enumerate(zip(made, gradients, strict=True)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import resource
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,18 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.analysis.profile import read_profile
+from mha_viz.attention import Head
 from mha_viz.cli import main, terminal
 from mha_viz.errors import SumsUnsavedWarning
+from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder
+from mha_viz.request import Request
 from mha_viz.study.cluster import effects
 from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.layout import Part
-from mha_viz.study.cluster.tasks import PartTask, WorkerModel
+from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest
 from mha_viz.study.corpus_effects import WORD, Averages, EffectSettings, Measurement
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken
@@ -31,8 +36,8 @@ from tests.waiting import until
 pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
 
 SHARD = 2000  # bytes: about four sentences
-SENTENCES = EffectSettings(["L1H1"], most=30)
-WORDS = EffectSettings(["L1H1", "L0H2"], relation="nsubj", most=24)
+SENTENCES = EffectSettings(Request(off=(Head(1, 1),)), most=30)
+WORDS = EffectSettings(Request(off=(Head(0, 2), Head(1, 1))), relation="nsubj", most=24)
 HELD = 2  # how many parts a worker measures before it waits
 
 
@@ -51,7 +56,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_one_process(toy: Encoder, corpus: Path, settings: EffectSettings) -> CorpusEffect:
-    run = Measurement(toy, mv.open_corpus(corpus), *settings)
+    run = Measurement(toy, mv.open_corpus(corpus), settings)
     for _ in run.sentences():
         pass
     return run.result()
@@ -149,7 +154,7 @@ def test_files_before_others_leave_what_was_measured_of_a_relation(
     after = files_in(sums)
     assert {name: after[name] for name in before} == before
     assert len(after) == len(before) + 1
-    here = Measurement(toy, mv.open_corpus([other, corpus]), *settings)
+    here = Measurement(toy, mv.open_corpus([other, corpus]), settings)
     for _ in here.sentences():
         pass
     assert_equal(both.result(), here.result())
@@ -227,7 +232,7 @@ def limit_files(most: int) -> None:
 
 
 def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
-    settings = SENTENCES._replace(method="mean")
+    settings = SENTENCES._replace(request=replace(SENTENCES.request, method="mean"))
     measured = ClusterMeasurement(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
     progress = [*measured.sentences()]
     assert max(report.done for report in progress) == settings.most
@@ -237,11 +242,22 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
 
 
 def test_random_sentences_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
-    settings = SENTENCES._replace(method="resample")
+    settings = SENTENCES._replace(request=replace(SENTENCES.request, method="resample"))
     measured = ClusterMeasurement(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
     assert max(report.done for report in measured.sentences()) == settings.most
     assert measured.result().method == "resample over c.conllu"
     assert_equal(measured.result(), of_one_process(toy, corpus, settings))
+
+
+def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
+    profile = read_profile(asset("profiles") / "toy" / "grammar")
+    shares: list[float] = []
+    ours, theirs = (
+        mv.used_roles(profile, corpus, toy, most=12, client=by, progress=shares.append) for by in (client, None)
+    )
+    pd.testing.assert_frame_equal(ours.tables["used"], theirs.tables["used"])
+    assert len(ours.tables["used"]) > 2
+    assert shares.count(1.0) == 2, "both are done at the end"
 
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
@@ -257,21 +273,29 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
         drawn,
         drawn._replace(part=elsewhere),
         *(
-            task._replace(measure=cases._replace(settings=WORDS._replace(**{name: value})))
-            for name, value in {
-                "heads": ["L0H0"],
-                "method": "mean",
-                "means": Averages(np.ones((2, 4, 8))),
-                "relation": "obj",
-                "direction": "head_to_dep",
-                "same_role": ["L0H0"],
-                "most": part.first + 1,
-            }.items()
+            task._replace(measure=cases._replace(settings=WORDS._replace(**changed)))
+            for changed in (
+                {"request": replace(WORDS.request, off=(Head(0, 0),))},
+                {"request": replace(WORDS.request, method="mean")},
+                {"means": Averages(np.ones((2, 4, 8)))},
+                {"relation": "obj"},
+                {"direction": "head_to_dep"},
+                {"same_role": ["L0H0"]},
+                {"most": part.first + 1},
+            )
         ),
         task._replace(measure=cases._replace(settings=WORDS._replace(means=Averages(sentences=(("A", "cat"),))))),
     ]
     assert len({task.key, *(one.key for one in changed)}) == 13
     assert task._replace(part=elsewhere, folder="/elsewhere").key == task.key
+
+
+def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
+    layout = laid_out("a", [corpus], SHARD)
+    part = layout.parts[0]._replace(first=7, sentences=10, kind="c")
+    part = part._replace(shard=part.shard._replace(digest="d"))
+    digests = [digest(Cases(WORDS, layout.corpus, drawn).depends_on(part)) for drawn in (False, True)]
+    assert [one[:12] for one in digests] == ["fcc886d9a69f", "438a19417bc7"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
@@ -288,7 +312,7 @@ def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: 
 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
-    whole = Measurement(toy, mv.open_corpus(corpus), *SENTENCES)
+    whole = Measurement(toy, mv.open_corpus(corpus), SENTENCES)
     assert whole.measure == WORD
     [*whole.sentences()]
     layout = laid_out("a", [corpus], SHARD)

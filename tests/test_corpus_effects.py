@@ -23,8 +23,9 @@ from mha_viz.errors import CorpusError, SettingError, SumsUnsavedWarning, Unknow
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
-from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, Measurement, Progress
-from mha_viz.study.effects import Case, lost_each
+from mha_viz.request import Request
+from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, EffectSettings, Measurement, Progress
+from mha_viz.study.effects import lost_each
 from mha_viz.study.over_corpus import effect
 from mha_viz.study.taken import Taken
 from tests.tiny_models import HEADS
@@ -44,6 +45,7 @@ TREES = """# newdoc id = one
 4\tquick\tquick\tADJ\t_\t_\t3\txcomp\t_\t_
 
 """
+OFF = Request(off=(Head(0, 0),))
 FORMS = (("The", "animal", "jumps"), ("The", "fox", "was", "quick"))
 
 
@@ -133,7 +135,7 @@ def test_a_direction_names_the_words_that_a_head_attends_from(trees: Corpus, tin
         alone = []
         for forms in FORMS:
             pieces = encoder.read_words(forms).words
-            tokens = lost_each(encoder, [(Head(1, 1),)], Case("", words=forms)).tokens[0]
+            tokens = lost_each(encoder, [(Head(1, 1),)], Request(words=forms)).tokens[0]
             alone.append(np.mean([tokens[i] for i, one in enumerate(pieces) if one == word]))
         assert measured.rows[0].effect == pytest.approx(np.mean(alone), abs=1e-6)
 
@@ -188,7 +190,7 @@ def test_sentences_that_are_too_long_are_counted(trees: Corpus, tiny: Tiny, tmp_
 
 
 def test_what_was_read_has_a_result(trees: Corpus, tiny: Tiny) -> None:
-    run = Measurement(tiny("bert"), trees, ["L0H0"])
+    run = Measurement(tiny("bert"), trees, EffectSettings(OFF))
     with pytest.raises(CorpusError, match="no sentence that can be measured"):
         run.result()
     next(run.sentences())
@@ -317,19 +319,21 @@ def test_a_command_that_was_stopped_continues_with_the_same_numbers(
 
 
 def test_another_measurement_does_not_continue_from_it(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
-    run = Measurement(tiny("bert"), trees, ["L0H0"], most=1, file=tmp_path / "taken.npz")
+    run = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), file=tmp_path / "taken.npz")
     assert [done.done for done in run.sentences()] == [1]
-    others: list[dict[str, Any]] = [{"method": "uniform"}, {"relation": "nsubj"}, {"most": 2}, {"same_role": ["L0H1"]}]
+    uniform = Request(off=OFF.off, method="uniform")
+    others = [{"request": uniform}, {"relation": "nsubj"}, {"most": 2}, {"same_role": ["L0H1"]}]
     for other in others:
-        assert not Measurement(tiny("bert"), trees, ["L0H0"], **{"most": 1, **other}, file=run._file).taken.read
-    again = Measurement(tiny("bert"), trees, ["L0H0"], most=1, file=tmp_path / "taken.npz")
+        settings = EffectSettings(OFF, most=1)._replace(**other)
+        assert not Measurement(tiny("bert"), trees, settings, file=run._file).taken.read
+    again = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), file=tmp_path / "taken.npz")
     assert [again.taken.read, *again.sentences()] == [1]
     assert repr(again.result()) == repr(run.result())
 
 
 def test_what_cannot_be_saved_is_measured_all_the_same(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "no folder").touch()
-    run = Measurement(tiny("bert"), trees, ["L0H0"], file=tmp_path / "no folder" / "taken.npz")
+    run = Measurement(tiny("bert"), trees, EffectSettings(OFF), file=tmp_path / "no folder" / "taken.npz")
     with pytest.warns(SumsUnsavedWarning, match="could not be saved"):
         assert len([*run.sentences()]) == len(FORMS)
     assert run.result().cases == len(FORMS)

@@ -37,6 +37,15 @@ LINES: Mapping[str, int] = {
     "ui": 13_030,
     "": 1_210,  # the modules that are in no folder
 }
+# What to read: fields of a request. A type with several of them would be a second form of it.
+ASKED = {"text", "pair", "words", "target", "part", "off", "heads", "method", "means"}
+ASKED |= {"place", "word", "other", "off_in"}
+FORMS: Mapping[str, str] = {
+    "Request": "the form",
+    "RequestFields": "its fields, as functions of notebooks take them by name",
+    "Question": "the part of it that a model has looked up",
+    "Row": "a step of a reading, which request_of turns into it",
+}
 OF_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")  # a class or an alias, not a constant
 OF_MADE = re.compile(r"\bre\.\w+\([^)\n]*\bmade\b|\bmade\b[^=\n]*\.(startswith|endswith|partition|split)\(")
 
@@ -110,6 +119,25 @@ def test_every_room_keeps_to_its_budget() -> None:
         lines[room_of(path)] += len(path.read_text("utf-8").splitlines())
     assert lines.keys() == LINES.keys()
     assert {room: count for room, count in lines.items() if count > LINES[room]} == {}
+
+
+def asks(source: str) -> Iterator[str]:
+    """The classes with more than two fields of a request."""
+    for node in parsed(source).body:
+        if isinstance(node, ast.ClassDef):
+            annotated = (one.target for one in node.body if isinstance(one, ast.AnnAssign))
+            fields = {target.id for target in annotated if isinstance(target, ast.Name)}
+            if len(fields & ASKED) > 2:
+                yield node.name
+
+
+def test_what_to_read_has_one_form() -> None:
+    assert {name for source in modules().values() for name in asks(source)} == FORMS.keys()
+
+
+def test_a_second_form_is_found() -> None:
+    assert [*asks("class Case:\n    text: str\n    pair: str = ''\n    method: str = 'zero'")] == ["Case"]
+    assert not [*asks("class Trace:\n    text: str\n    model: str\n    words: int")]
 
 
 def test_one_module_reads_and_writes_the_url() -> None:

@@ -26,8 +26,9 @@ from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load, one_stack
 from mha_viz.numerals import decimal
+from mha_viz.request import Request
 from mha_viz.study.decoder_heads import HISTORY, decoder_heads, part_of
-from mha_viz.study.effects import Case, answer
+from mha_viz.study.effects import answer
 from mha_viz.training import repeater as training
 from mha_viz.training import toy_maps
 from mha_viz.ui.download_panel import Offer
@@ -134,8 +135,8 @@ def test_without_the_heads_for_the_token_before_induction_is_silent(repeater: En
     question = question_about(repeater, TEXT)
     assert question.word == "king"
     for off, best in (((), "king"), (PREVIOUS[:1], "king"), (PREVIOUS[1:], "king"), ((Head(0, 1),), "king")):
-        assert answer(repeater, off, Case(TEXT, question=question)).best[1] == best
-    silenced = answer(repeater, PREVIOUS, Case(TEXT, question=question))
+        assert answer(repeater, Request(text=TEXT, off=tuple(off), question=question)).best[1] == best
+    silenced = answer(repeater, Request(text=TEXT, off=tuple(PREVIOUS), question=question))
     assert silenced.best[1] != "king"
     assert silenced.followed[1] < 0.01
 

@@ -76,7 +76,7 @@ def goes_into_a_link(typed: str) -> None:
     assert pair == ""
     assert clean(typed).startswith(text)
     assert len(quote(text)) <= MAX_ENCODED
-    assert read({"text": text}).text == text
+    assert read({"text": text}).request.text == text
     pins = (Pin(Request("minilm", clean(typed)[:100]), HEAD, clean(typed)[: comparison.MAX_NAME]),)
     assert comparison.read(comparison.write(pins)) == (pins, True)
 

@@ -17,7 +17,8 @@ from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import gradient_weighted
 from mha_viz.models.norms import norm_weighted
-from mha_viz.study.effects import Case, lost
+from mha_viz.request import Request
+from mha_viz.study.effects import lost_each
 from tests import hostile, lanes
 from tests.page_session import PageSession
 
@@ -52,7 +53,7 @@ def test_quantities_of_hostile_text_are_numbers_in_every_format(name: str, toy: 
 def test_effects_on_hostile_text_are_numbers(toy: Encoder) -> None:
     for name, text in SHORT.items():
         try:
-            changes = lost(toy, [Head(1, 1), Head(0, 2)], Case(text))
+            changes = lost_each(toy, [[Head(1, 1), Head(0, 2)]], Request(text=text))
         except MhaVizError:
             continue
         assert np.isfinite(changes.sentence).all(), name

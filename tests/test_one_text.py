@@ -4,7 +4,7 @@ against hooks in float64 on plain transformers."""
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from mha_viz.errors import ModelUnsupported, SettingError, TextError
 from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
+from mha_viz.request import Request
+from mha_viz.study.one_text import RequestFields
 
 GIRL, BOY = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
 LAYERS, HEADS, SIZE = 2, 4, 16
@@ -120,3 +122,10 @@ def test_what_cannot_be_asked_is_said(toy: Encoder, minilm: Encoder) -> None:
         mv.smallest_switch(toy, GIRL, "zzz")
     with pytest.raises(TypeError, match="unexpected keyword argument"):
         mv.effects(toy, GIRL, wrod="she")  # type: ignore[call-arg]
+
+
+def test_what_is_asked_by_name_are_fields_of_a_request(toy: Encoder) -> None:
+    assert get_type_hints(RequestFields).items() <= get_type_hints(Request).items()
+    for measure in (mv.importance, mv.direct):
+        with pytest.raises(SettingError, match=f"No head is off for {measure.__name__}"):
+            measure(toy, GIRL, method="mean")

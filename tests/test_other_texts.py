@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from random import Random
@@ -22,8 +23,8 @@ from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import gradient_weighted, importance
 from mha_viz.models.probe import place
+from mha_viz.request import Request
 from mha_viz.study import effects
-from mha_viz.study.effects import Case
 from tests import oracles
 
 Tiny = Callable[[str], Encoder]
@@ -80,9 +81,9 @@ def test_random_sentences_follow_each_other_and_depend_on_the_text(family: str, 
     for text in (TEXT, LONGER):
         values = other_texts.of_sentences(encoder, encoder.pieces(text), FORMS)
         assert np.array_equal(values, by_hand(encoder, text))
-    case = Case(TEXT, method="resample", sentences=FORMS)
-    built_in = Case(TEXT, method="resample")
-    one, again, other = (effects.lost(encoder, [HEAD], each).sentence for each in (case, case, built_in))
+    request, of_forms = Request(text=TEXT, method="resample"), partial(effects.substitute, sentences=FORMS)
+    ways = (of_forms, of_forms, effects.substitute)
+    one, again, other = (effects.lost_each(encoder, [[HEAD]], request, by).sentence for by in ways)
     assert one == again != other
 
 
@@ -114,8 +115,11 @@ def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
     corpus, encoder = grammar.corpus(4), minilm
     forms = [sentence.forms for sentence in corpus.sentences]
     measured = mv.effect(corpus, [HEAD], encoder, method="resample")
-    each = [Case("", words=words, method="resample", sentences=forms) for words in forms]
-    expected = np.mean([effects.lost(encoder, [HEAD], case).sentence[0] for case in each])
+    each, by = (
+        [Request(words=words, method="resample") for words in forms],
+        partial(effects.substitute, sentences=forms),
+    )
+    expected = np.mean([effects.lost_each(encoder, [[HEAD]], request, by).sentence[0] for request in each])
     assert measured.rows[0].effect == pytest.approx(expected, abs=1e-12)
     assert measured.method == "resample over grammar"
     others = mv.effect(corpus, [HEAD], encoder, method="resample", means=grammar.corpus(4, seed=1))
@@ -151,8 +155,9 @@ def test_one_text_is_resampled_from_given_sentences(toy: Encoder) -> None:
     sentences = [["the", "cat", "sees", "the", "boy", "."], ["the", "girl", "sleeps", "."]]
     asked = {"word": "sees", "method": "resample"}
     ours = mv.effects(toy, masked, **asked, sentences=sentences)
-    case = Case(masked, method="resample", question=question_about(toy, masked, word="sees"), sentences=sentences)
-    assert (ours.sentence == effects.effects(toy, case).sentence).all()
+    request = Request(text=masked, method="resample", question=question_about(toy, masked, word="sees"))
+    by = partial(effects.substitute, sentences=sentences)
+    assert (ours.sentence == effects.effects(toy, request, by=by).sentence).all()
     assert (ours.sentence != mv.effects(toy, masked, **asked).sentence).any()
     for name, given in {"means": "grammar", "source": masked}.items():
         with pytest.raises(SettingError, match=f"{name}= goes with the method"):
@@ -169,12 +174,12 @@ def cosine(one: Weights, other: Weights) -> float:
 
 def test_heads_are_off_in_the_texts_that_the_question_says(minilm: Encoder) -> None:
     whole = [minilm.states(text)[0] for text in (TEXT, LONGER)]
-    zero = [effects._states(minilm, [[HEAD]], Case(text))[0][0] for text in (TEXT, LONGER)]
+    zero = [effects._states(minilm, [[HEAD]], Request(text=text), effects.substitute)[0][0] for text in (TEXT, LONGER)]
     for off_in, ends in {"both": zero, "first": (zero[0], whole[1]), "second": (whole[0], zero[1])}.items():
-        case = Case(TEXT, question=question_about(minilm, TEXT, other=LONGER, off_in=off_in))
+        request = Request(text=TEXT, question=question_about(minilm, TEXT, other=LONGER, off_in=off_in))
         expected = cosine(*ends) - cosine(*whole)
-        assert effects.lost(minilm, [HEAD], case).score[0] == pytest.approx(expected, abs=1e-6)
-        assert effects.part(minilm, HEAD.layer, [HEAD.head], case).score[0, 0] == pytest.approx(expected, abs=1e-6)
+        assert effects.lost_each(minilm, [[HEAD]], request).score[0] == pytest.approx(expected, abs=1e-6)
+        assert effects.part(minilm, HEAD.layer, [HEAD.head], request).score[0, 0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_importance_is_a_mean_over_the_tokens_of_those_texts(minilm: Encoder) -> None:
@@ -203,6 +208,6 @@ def test_a_gradient_is_drawn_on_the_text_that_the_question_says(minilm: Encoder)
 
 def test_heads_from_the_second_text_change_nothing_in_it(minilm: Encoder) -> None:
     questions = (question_about(minilm, TEXT, other=SOURCE, off_in=off_in) for off_in in ("both", "first"))
-    cases = [Case(TEXT, method="text", source=SOURCE, question=question) for question in questions]
-    both, first = (effects.lost(minilm, [HEAD], case).score for case in cases)
+    requests = [Request(text=TEXT, method="text", source=SOURCE, question=question) for question in questions]
+    both, first = (effects.lost_each(minilm, [[HEAD]], request).score for request in requests)
     assert both == first != 0

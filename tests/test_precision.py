@@ -30,10 +30,9 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
 from mha_viz.models.loading import from_folder, one_stack
 from mha_viz.models.shards import of_other_type
-from mha_viz.request import DTYPES, dtype_of, in_dtype
+from mha_viz.request import DTYPES, Request, dtype_of, in_dtype
 from mha_viz.study import effects
 from mha_viz.study.cluster.tasks import WorkerModel, encoder_of
-from mha_viz.study.effects import Case
 from tests import lanes, tiny_encoder_decoders, tiny_models
 from tests.oracles import EQUAL, SENTENCE
 
@@ -127,7 +126,7 @@ def test_every_quantity_and_effect_is_near_that_in_float32(tiny: Tiny, half: Cal
     for kind in ("gpt2 words", "llama words"):
         exact, rounded = tiny(kind), half(kind)
         question = answers.question_about(exact, TEXT, word="the")
-        off, case = [Head(0, 1), Head(1, 2)], Case(TEXT, question=question)
+        off, request = [Head(0, 1), Head(1, 2)], Request(text=TEXT, question=question)
         measured = [
             (
                 ablation.without(model, off, TEXT, method="uniform").weights,
@@ -136,8 +135,8 @@ def test_every_quantity_and_effect_is_near_that_in_float32(tiny: Tiny, half: Cal
                 mv.gradient_weighted(model, TEXT, word="the").weights,
                 contributions.direct(model, question, TEXT),
                 gradients.importance(model, question, TEXT),
-                effects.effects(model, case).answer,
-                effects.effects(model, case).score,
+                effects.effects(model, request).answer,
+                effects.effects(model, request).score,
                 next(iter(model.encode_many([TEXT]))).weights,
             )
             for model in (exact, rounded)

@@ -788,12 +788,12 @@ def test_over_a_corpus_heads_become_recipes_that_know_the_annotation(toy: Encode
     shares, lost = described.shares_of(mv.open_recipes("toy")), list[float]()
     for sentence in corpus.sentences:
         rows = prediction(shares, RuleText(sentence, toy.read_words(sentence.forms))).astype(np.float32)
-        case = effects.Case("", method="recipe", words=sentence.forms, gold=sentence)
-        by = case.substitute(toy)
+        request = Request(words=sentence.forms, method="recipe")
+        by, plain = (effects.substitute(toy, request, 0, gold=gold) for gold in (sentence, None))
         states = partial(ablation.states_without, toy, [off], text="", words=sentence.forms)
         expected = states(by=ablation.attending(rows.reshape(2, 4, *rows.shape[1:])))
         np.testing.assert_allclose(states(by=by), expected, atol=1e-6)
-        lost.append(float(np.abs(states(by=replace(case, gold=None).substitute(toy)) - expected).max()))
+        lost.append(float(np.abs(states(by=plain) - expected).max()))
     assert max(lost) > 1e-3, "the rules that need annotation matter here"
 
 
@@ -813,8 +813,8 @@ def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
     assert np.array_equal(answered.weights, expected.weights)
     assert answered.made[-1].row.method == "recipe"
     assert mv.without(model, off, text, method="recipe").key == answered.key
-    case = effects.Case(text, method="recipe")
-    lost = {how: effects.lost(model, off, replace(case, method=how)).sentence[0] for how in ("recipe", "zero")}
+    ways = (Request(text=text, method=how) for how in ("recipe", "zero"))
+    lost = {asked.method: effects.lost_each(model, [off], asked).sentence[0] for asked in ways}
     assert 0 < lost["recipe"] < lost["zero"]
     over = mv.effect(grammar.corpus(4), off, "minilm", method="recipe").table()
     assert np.isfinite(over["effect"]).all()

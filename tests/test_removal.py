@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,8 +16,9 @@ from mha_viz.errors import SettingError
 from mha_viz.models import answers
 from mha_viz.models.encoder import Encoder
 from mha_viz.process.steps import completed
+from mha_viz.request import Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Case, margins, removal, smallest_switch
+from mha_viz.study.effects import margins, removal, smallest_switch
 from tests.tiny_models import HEADS, LAYERS
 
 Tiny = Callable[[str], Encoder]
@@ -24,8 +26,8 @@ TEXT = "The animal didn't cross the [MASK] because it was"
 
 
 @pytest.fixture
-def case(tiny: Tiny) -> Case:
-    return Case(TEXT, question=answers.question_about(tiny("bert words"), TEXT))
+def asked(tiny: Tiny) -> Request:
+    return Request(text=TEXT, question=answers.question_about(tiny("bert words"), TEXT))
 
 
 def made(sentence: list[list[float]], answer: list[list[float]]) -> Effects:
@@ -48,16 +50,16 @@ def test_orders_of_heads_are_by_their_effect_alone() -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_curve_is_what_single_passes_give(order: str, tiny: Tiny, case: Case) -> None:
+def test_a_curve_is_what_single_passes_give(order: str, tiny: Tiny, asked: Request) -> None:
     encoder = tiny("bert words")
-    heads = order_of(study.effects(encoder, case), order, "answer", seed=1)
+    heads = order_of(study.effects(encoder, asked), order, "answer", seed=1)
     done: list[float] = []
-    curve = removal(encoder, heads, case, done.append)
+    curve = removal(encoder, heads, asked, done.append)
     assert len(curve.sentence) == 1 + LAYERS * HEADS
     assert curve.sentence[0] == curve.answer[0] == curve.score[0] == curve.changed[0] == 0
     assert done[-1] == 1
     for count in (1, 5, LAYERS * HEADS):
-        alone = study.lost(encoder, heads[:count], case)
+        alone = study.lost_each(encoder, [heads[:count]], asked)
         assert curve.sentence[count] == pytest.approx(alone.sentence[0], abs=1e-6)
         assert curve.answer[count] == pytest.approx(alone.answer[0], abs=1e-5)
         assert curve.score[count] == pytest.approx(alone.score[0], abs=1e-5)
@@ -74,7 +76,7 @@ def test_the_first_change_of_an_answer() -> None:
 def test_a_curve_without_a_question_is_of_the_vector_alone(tiny: Tiny) -> None:
     encoder = tiny("bert words")
     every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
-    curve = removal(encoder, every, Case(TEXT))
+    curve = removal(encoder, every, Request(text=TEXT))
     assert (curve.sentence[1:] > 0).all()
     assert np.isnan(curve.answer).all()
     assert curve.first_change is None
@@ -82,48 +84,50 @@ def test_a_curve_without_a_question_is_of_the_vector_alone(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("pieces", [1, 30, 512])
 def test_a_curve_does_not_depend_on_the_size_of_a_batch(
-    pieces: int, tiny: Tiny, case: Case, monkeypatch: pytest.MonkeyPatch
+    pieces: int, tiny: Tiny, asked: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = tiny("bert words")
     every = [Head(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
-    whole = removal(encoder, every, case)
+    whole = removal(encoder, every, asked)
     monkeypatch.setattr("mha_viz.analysis.effects.PIECES", pieces)
-    assert np.allclose(removal(encoder, every, case).answer, whole.answer, atol=1e-5)
+    assert np.allclose(removal(encoder, every, asked).answer, whole.answer, atol=1e-5)
 
 
 # ---- Another answer ----------------------------------------------------------------------------------------------
 
 
-def test_margins_are_differences_of_log_probabilities(tiny: Tiny, case: Case) -> None:
+def test_margins_are_differences_of_log_probabilities(tiny: Tiny, asked: Request) -> None:
     encoder = tiny("bert words")
-    values = study.values_without(encoder, [(), (Head(0, 0),)], case)
-    assert case.question is not None
-    piece = case.question.piece
+    values = study.values_without(encoder, [(), (Head(0, 0),)], asked)
+    assert asked.question is not None
+    piece = asked.question.piece
     expected = [row[piece] - max(value for at, value in enumerate(row) if at != piece) for row in values]
-    assert margins(encoder, [(), (Head(0, 0),)], case) == pytest.approx(expected, abs=1e-6)
+    assert margins(encoder, [(), (Head(0, 0),)], asked) == pytest.approx(expected, abs=1e-6)
     assert expected[0] > 0  # it is the answer
     with pytest.raises(SettingError, match="No word is asked for"):
-        margins(encoder, [()], Case(TEXT))
+        margins(encoder, [()], Request(text=TEXT))
 
 
 def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
     encoder = tiny("bert words")
-    first = study.answer(encoder, [], Case(TEXT, question=answers.question_about(encoder, TEXT)))
+    first = study.answer(encoder, Request(text=TEXT, question=answers.question_about(encoder, TEXT)))
     wanted = first.words[1]
-    case = Case(TEXT, question=answers.question_about(encoder, TEXT, word=wanted))
-    switched = smallest_switch(encoder, case)
+    asked = Request(text=TEXT, question=answers.question_about(encoder, TEXT, word=wanted))
+    switched = smallest_switch(encoder, asked)
     assert len(switched.margins) == len(switched.heads) + 1
     assert list(switched.margins) == sorted(switched.margins)
     assert switched.margins[0] < 0
     chosen: tuple[Head, ...] = ()
     for count, head in enumerate(switched.heads, 1):
         every = [Head(layer, number) for layer in range(LAYERS) for number in range(HEADS)]
-        values = {other: float(margins(encoder, [(*chosen, other)], case)[0]) for other in every if other not in chosen}
+        values = {
+            other: float(margins(encoder, [(*chosen, other)], asked)[0]) for other in every if other not in chosen
+        }
         assert values[head] == pytest.approx(max(values.values()), abs=1e-5)
         assert switched.margins[count] == pytest.approx(values[head], abs=1e-5)
         chosen = (*chosen, head)
     if switched.is_answer:
-        assert study.answer(encoder, switched.heads, case).best[1] == wanted
+        assert study.answer(encoder, replace(asked, off=switched.heads)).best[1] == wanted
 
 
 def test_a_search_ends_when_nothing_helps() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from threading import Event
@@ -28,8 +29,9 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import importance
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
+from mha_viz.request import Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Case, removal, smallest_switch
+from mha_viz.study.effects import removal, smallest_switch
 from mha_viz.ui import download_panel
 from mha_viz.ui.address import read
 from mha_viz.ui.caches import ModelService
@@ -69,7 +71,7 @@ def slid(page: PageSession) -> dict[str, str]:
 
 def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:
     page = visit()
-    answer = study.answer(toy, [], Case(MASKED, question=question_about(toy, MASKED)))
+    answer = study.answer(toy, Request(text=MASKED, question=question_about(toy, MASKED)))
     assert slid(page) == {word: percent(share) for word, share in zip(answer.words[:5], answer.before, strict=False)}
     assert f"At token 3 the model answers **{answer.best[0]}**." in page.said
 
@@ -77,7 +79,7 @@ def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:
 def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     page = visit(off="L1H1.L1H2", word="sees")
     question = question_about(toy, MASKED, word="sees")
-    answer = study.answer(toy, [Head(1, 1), Head(1, 2)], Case(MASKED, question=question))
+    answer = study.answer(toy, Request(text=MASKED, off=(Head(1, 1), Head(1, 2)), question=question))
     shares = {w: (b, a) for w, b, a in zip(answer.words, answer.before, answer.after, strict=True)}
     assert slid(page).items() <= {w: f"{percent(b)} → {percent(a)}" for w, (b, a) in shares.items()}.items()
     least = min(max(shares[word]) for word in slid(page))
@@ -88,7 +90,7 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
 
 
 def test_effects_are_on_the_answer_or_on_the_vector(toy: Encoder) -> None:
-    effects = study.effects(toy, Case(MASKED, question=question_about(toy, MASKED)))
+    effects = study.effects(toy, Request(text=MASKED, question=question_about(toy, MASKED)))
     for url, numbers in (({}, effects.answer), ({"effect": "sentence"}, effects.sentence)):
         shown = cells(visit(**url))
         assert shown["L1H1"] == charts.in_thousandths(numbers[1, 1])
@@ -135,10 +137,10 @@ def test_a_second_text_asks_how_alike_the_two_are(minilm: Encoder) -> None:
     next(field for field in page.at.text_input if field.label.startswith("Second text")).set_value(other).run()
     page.check()
     assert page.url["second"] == other
-    case = Case(text, question=question_about(minilm, text, other=other))
-    before, after = study.answer(minilm, [Head(4, 4)], case).followed
+    request = Request(text=text, off=(Head(4, 4),), question=question_about(minilm, text, other=other))
+    before, after = study.answer(minilm, request).followed
     assert f"have a cosine of **{decimal(before, 3)}**. Without L4H4 (5-5), **{decimal(after, 3)}**." in page.said
-    assert cells(page)["L0H0"] == charts.in_thousandths(study.part(minilm, 0, [0], case).answer[0, 0])
+    assert cells(page)["L0H0"] == charts.in_thousandths(study.part(minilm, 0, [0], request).answer[0, 0])
 
 
 def test_all_heads_off_still_answer() -> None:
@@ -199,8 +201,8 @@ SOURCE = "the cat [MASK] the boy ."
 @pytest.mark.parametrize(("on", "how"), lanes.some(ON_AND_HOW, ("answer", "text"), ("sentence", "resample")))
 def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: Encoder) -> None:
     source = SOURCE if how == "text" else ""
-    case = Case(MASKED, method=how, question=question_about(toy, MASKED), source=source)
-    effects = study.effects(toy, case)
+    request = Request(text=MASKED, method=how, question=question_about(toy, MASKED), source=source)
+    effects = study.effects(toy, request)
     page = visit(effect=on, how=how, **({"from": source} if source else {}))
     assert chart(page, "ranking") is None
     table = ranking(page)
@@ -210,7 +212,7 @@ def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: E
     assert columns["rank"] == tuple(range(1, 9))
     assert columns["effect"] == pytest.approx([effects.on(on)[head] for head in heads])
     for name, least in (("random_smallest", np.min), ("random_median", np.median), ("random_largest", np.max)):
-        alone = [study.together(toy, [head], case) for head in heads]
+        alone = [study.together(toy, replace(request, off=(head,))) for head in heads]
         draws = [one.random_answer if on == "answer" else one.random for one in alone]
         assert columns[name] == pytest.approx([least(one) for one in draws], rel=1e-4, abs=1e-7)
     of_gradients = importance(toy, question_about(toy, MASKED), MASKED)
@@ -285,9 +287,9 @@ def test_a_curve_is_that_of_the_study(order: str, toy: Encoder) -> None:
     next(c for c in page.at.segmented_control if c.label == "Order").set_value(order).run()
     page.check()
     assert page.url["order"] == order
-    case = Case(MASKED, question=question_about(toy, MASKED))
-    heads = order_of(study.effects(toy, case), order, "answer")
-    curve = removal(toy, heads, case)
+    request = Request(text=MASKED, question=question_about(toy, MASKED))
+    heads = order_of(study.effects(toy, request), order, "answer")
+    curve = removal(toy, heads, request)
     drawn = chart(page, "removal")
     assert drawn is not None
     assert drawn["data"][0]["customdata"][1:] == [f"{head} ({head.paper})" for head in heads]
@@ -306,8 +308,8 @@ def test_a_curve_without_words_is_of_the_vector() -> None:
 def test_a_curve_of_two_texts_is_of_their_cosine(minilm: Encoder) -> None:
     text, other = "A man plays the guitar.", "Someone is making music."
     page = PageSession({"text": text, "second": other, "order": "least"}, PAGE)
-    case = Case(text, question=question_about(minilm, text, other=other))
-    curve = removal(minilm, order_of(study.effects(minilm, case), "least", "answer"), case)
+    request = Request(text=text, question=question_about(minilm, text, other=other))
+    curve = removal(minilm, order_of(study.effects(minilm, request), "least", "answer"), request)
     reached, of_vector = (int(np.argmax(one >= one[-1] / 2)) for one in (curve.answer, curve.sentence))
     assert reached != of_vector
     assert f"Half of the change of the cosine without all 72 heads is reached with {reached} of them off." in page.said
@@ -315,7 +317,7 @@ def test_a_curve_of_two_texts_is_of_their_cosine(minilm: Encoder) -> None:
 
 def test_values_that_a_link_cannot_have_are_named() -> None:
     where = read({"order": "sideways", "effect": "mood", "place": "x", "seed": "-1"})
-    assert (where.order, where.effect, where.place, where.seed) == ("", "answer", None, 0)
+    assert (where.order, where.effect, where.request.place, where.seed) == ("", "answer", None, 0)
     assert len(where.complaints) == 4
     assert (
         "Part of this link could not be used (effect=mood, order=sideways)"
@@ -324,10 +326,10 @@ def test_values_that_a_link_cannot_have_are_named() -> None:
 
 
 def test_heads_that_make_another_word_the_answer(toy: Encoder) -> None:
-    first = study.answer(toy, [], Case(MASKED, question=question_about(toy, MASKED)))
+    first = study.answer(toy, Request(text=MASKED, question=question_about(toy, MASKED)))
     wanted = first.words[1]
     page = visit(want=wanted)
-    smallest = smallest_switch(toy, Case(MASKED, question=question_about(toy, MASKED, word=wanted)))
+    smallest = smallest_switch(toy, Request(text=MASKED, question=question_about(toy, MASKED, word=wanted)))
     if smallest.is_answer:
         assert f"the answer is **{wanted}**" in page.said
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from threading import Event
 from typing import Any
 
@@ -29,7 +29,7 @@ from mha_viz.models.loading import one_stack
 from mha_viz.numerals import decimal
 from mha_viz.reader import Reader, verbs
 from mha_viz.reader import models as reader_models
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, Request
 from mha_viz.study import effects as study
 from mha_viz.ui import inference
 from mha_viz.ui.address import read
@@ -67,7 +67,7 @@ def cells(page: PageSession, key: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def whole(minilm: Encoder) -> Effects:
-    return study.effects(minilm, study.Case(TEXT))
+    return study.effects(minilm, Request(text=TEXT))
 
 
 def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: Effects) -> None:
@@ -99,7 +99,7 @@ def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
 
 def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(whole: Effects, minilm: Encoder) -> None:
     page = visit(off="L5H11")
-    effect = study.together(minilm, [Head(5, 11)], study.Case(TEXT))
+    effect = study.together(minilm, Request(text=TEXT, off=(Head(5, 11),)))
     rank = whole.ranked().index(Head(5, 11)) + 1
     assert f"changes by **{1000 * effect.sentence:.1f} thousandths (1 − cosine)**" in page.said
     assert f"Each head switched off alone, it ranks {rank} of 72." in page.said
@@ -116,7 +116,7 @@ def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None
 
 def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
     page = visit(off="L2H4.L3H1")
-    effect = study.together(minilm, [Head(2, 4), Head(3, 1)], study.Case(TEXT))
+    effect = study.together(minilm, Request(text=TEXT, off=(Head(2, 4), Head(3, 1))))
     bars = chart(page, "tokens")["data"][0]
     assert bars["customdata"] == [token.text for token in minilm.tokenize(TEXT).tokens]
     assert len(effect.tokens) == len(bars["customdata"])
@@ -166,7 +166,8 @@ def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
     assert page.at.segmented_control[0].value == way
     sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
     means = ablation.means_over(minilm, sentences) if way == "mean" else None
-    whole = study.effects(minilm, study.Case(TEXT, method=way, means=means, source=replaced(TEXT)))
+    by = partial(study.substitute, means=means)
+    whole = study.effects(minilm, Request(text=TEXT, method=way, source=replaced(TEXT)), by=by)
     assert cells(page, "effects")["L4H4"] == charts.in_thousandths(whole.sentence[4, 4])
 
 
@@ -208,7 +209,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
         assert not [key for key in queue_of("each_head").results._entries if toy.encode(text).key in key]
         page.at.run()
         page.check()
-    whole = study.effects(toy, study.Case(text, method="mean", means=means))
+    whole = study.effects(toy, Request(text=text, method="mean"), by=partial(study.substitute, means=means))
     assert cells(page, "effects")["L1H1"] == charts.in_thousandths(whole.sentence[1, 1])
     assert page.at.segmented_control[0].value == "mean"
     model_service()._reader.close()
@@ -367,8 +368,8 @@ def test_of_a_head_that_is_missing_and_off_the_link_is_named_for_both() -> None:
 def test_a_link_that_names_no_heads_switches_none_off() -> None:
     for off in ("L3", "<b>", "L3H1..L2H1", "ü", "L3H1.", "9" * 600):
         where = read({"off": off, "how": "sideways"})
-        assert where.off == (), off
-        assert where.how == "zero"
+        assert where.request.off == (), off
+        assert where.request.method == "zero"
         assert [complaint.partition("=")[0] for complaint in where.complaints] == ["off", "how"], off
     page = visit(off="<b>")
     assert "off" not in cells(page, "effects").values()
@@ -376,9 +377,9 @@ def test_a_link_that_names_no_heads_switches_none_off() -> None:
 
 
 def test_heads_may_be_named_with_commas_and_all_of_a_large_model_fit() -> None:
-    assert read({"off": "L3H1,L2H4"}).off == (Head(2, 4), Head(3, 1))
+    assert read({"off": "L3H1,L2H4"}).request.off == (Head(2, 4), Head(3, 1))
     every = tuple(Head(layer, head) for layer in range(12) for head in range(12))
-    assert read({"off": ".".join(map(str, every))}).off == every
+    assert read({"off": ".".join(map(str, every))}).request.off == every
 
 
 def test_pairs_and_other_models_are_read() -> None:
@@ -429,7 +430,8 @@ def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: E
     page.at.text_input(key="from").set_value(source).run()
     assert page.url["from"] == source
     question = question_about(minilm, TEXT, other=second, off_in="first")
-    expected = study.answer(minilm, [Head(3, 1)], study.Case(TEXT, method="text", source=source, question=question))
+    request = Request(text=TEXT, off=(Head(3, 1),), method="text", source=source, question=question)
+    expected = study.answer(minilm, request)
     assert f"Without L3H1 (4-2) in the first text, **{decimal(float(expected.after[0]), 3)}**" in page.said
     page.at.text_input(key="from").set_value("It is.").run()
     page.check()

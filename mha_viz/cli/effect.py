@@ -24,7 +24,7 @@ from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
 from mha_viz.numerals import counted, decimal
-from mha_viz.request import METHODS, RESAMPLE
+from mha_viz.request import METHODS, RESAMPLE, Request
 
 TAKEN = "taken.npz"  # what was measured by a command that was stopped
 LISTED = 12  # heads that are listed
@@ -117,13 +117,14 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
     corpus = read_corpus(args.corpus, cluster=cluster)
     from mha_viz.study.corpus_effects import EffectSettings, Measurement  # imports torch
 
-    method, means = args.method or METHODS[0], means_corpus(args, cluster)
-    settings = EffectSettings(args.heads, method, args.relation, args.direction, args.same_role, args.most, means)
+    request = Request(off=args.heads, method=args.method or METHODS[0])
+    means = means_corpus(args, cluster)
+    settings = EffectSettings(request, args.relation, args.direction, args.same_role, args.most, means)
     encoder = load_model(model, args.device, args.dtype)
     if folder is not None:
         make_folder(folder)
     if cluster is None:
-        return Measurement(encoder, corpus, *settings, file=folder and folder / TAKEN)
+        return Measurement(encoder, corpus, settings, file=folder and folder / TAKEN)
     from mha_viz.study.cluster.effects import ClusterMeasurement
 
     return ClusterMeasurement(cluster, encoder, corpus, settings, folder)

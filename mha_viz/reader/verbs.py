@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from mha_viz.text.tokens import Cut
 
 if TYPE_CHECKING:
     from mha_viz.reader.models import Models
-    from mha_viz.study.effects import Case
+    from mha_viz.study.effects import Instead
 
 CODEC = Codec(
     *(Request, Question, Head, range),
@@ -80,19 +81,18 @@ def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str
     return why(models[request.model], request.text, pair=request.pair, words=request.words).composed()
 
 
-def patched(
-    models: Models, model: str, text: str, other: str, similar_to: str = "", to: str = "", side: str = ""
-) -> Patched:
-    """What comes back of the answer to another text with each head's output on it, or by the paths to one side of a
-    head (``models.patching``)."""
+def patched(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
+    """What comes back of the answer to the text that outputs are taken from, with each head's output on it, or by the
+    paths to one side of a head (``models.patching``)."""
     from mha_viz.models.patching import patch
 
-    return patch(models[model], text, other, similar_to=similar_to, to=to, side=side)
+    text, source, model = request.text, request.source, models[request.model]
+    return patch(model, text, source, similar_to=request.other, to=to, side=side)
 
 
 def question(models: Models, request: Request) -> Question:
     """The question of a request, with its word looked up."""
-    from mha_viz.study.reading import question_of
+    from mha_viz.study.one_text import question_of
 
     return question_of(models[request.model], request)
 
@@ -115,21 +115,21 @@ def answer(models: Models, request: Request) -> Answer:
     """The model's answer with and without the heads that are off (``study.effects.answer``)."""
     from mha_viz.study import effects
 
-    return effects.answer(models[request.model], request.off, _case(models, request))
+    return effects.answer(models[request.model], request, _by(models, request))
 
 
 def effects_of(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
     """The effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
     from mha_viz.study import effects
 
-    return effects.part(models[request.model], layer, heads, _case(models, request))
+    return effects.part(models[request.model], layer, heads, request, _by(models, request))
 
 
 def lost_each(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
     """The changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
     from mha_viz.study import effects
 
-    return effects.lost_each(models[request.model], variants, _case(models, request))
+    return effects.lost_each(models[request.model], variants, request, _by(models, request))
 
 
 def lost_at_random(models: Models, request: Request, draws: range) -> Numbers:
@@ -137,14 +137,14 @@ def lost_at_random(models: Models, request: Request, draws: range) -> Numbers:
     (``study.effects.lost_at_random``)."""
     from mha_viz.study import effects
 
-    return effects.lost_at_random(models[request.model], request.off, draws, _case(models, request))
+    return effects.lost_at_random(models[request.model], draws, request, _by(models, request))
 
 
 def margins(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Numbers:
     """How far the wanted word is from being the answer, for each variant (``study.effects.margins``)."""
     from mha_viz.study import effects
 
-    return effects.margins(models[request.model], variants, _case(models, request))
+    return effects.margins(models[request.model], variants, request, _by(models, request))
 
 
 def measure_means(models: Models, model: str, first: int, end: int) -> None:
@@ -173,11 +173,10 @@ def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -
     return decoder_heads.part_of(of_weights, range(first, end), LENGTH, DRAWS, SEED)
 
 
-def _case(models: Models, request: Request) -> Case:
-    from mha_viz.study.effects import Case
+def _by(models: Models, request: Request) -> Instead:
+    from mha_viz.study.effects import substitute
 
-    means = models.means_of(request)
-    return Case(*request.texts, request.method, means, request.question, source=request.source)
+    return partial(substitute, means=models.means_of(request))
 
 
 VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(

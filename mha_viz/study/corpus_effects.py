@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -25,8 +25,8 @@ from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, SumsUnsa
 from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
 from mha_viz.quotes import quoted
-from mha_viz.request import MASK, METHODS, RESAMPLE, TEXT, Question
-from mha_viz.study.effects import Case, lost_each, values_without
+from mha_viz.request import MASK, RESAMPLE, TEXT, Question, Request
+from mha_viz.study.effects import Instead, check_method, lost_each, substitute, values_without
 from mha_viz.study.run import SAVE_SECONDS, Progress
 from mha_viz.study.taken import Taken, read_taken
 from mha_viz.text import WordPieces
@@ -57,10 +57,10 @@ class Averages(NamedTuple):
 
 
 class EffectSettings(NamedTuple):
-    """What is switched off, how, and which words are measured; the fields are as for :func:`effect`."""
+    """What a request switches off and how, over a corpus in place of its text, and which words are measured; the fields
+    are as for :func:`effect`."""
 
-    heads: Sequence[AnyHead]
-    method: str = METHODS[0]
+    request: Request
     relation: str = ""
     direction: str = DIRECTIONS[0]
     same_role: Sequence[AnyHead] = ()
@@ -85,28 +85,23 @@ class Measurement:
         self,
         encoder: Encoder,
         corpus: Corpus | Gap,
-        heads: Sequence[AnyHead],
-        method: str = METHODS[0],
-        relation: str = "",
-        direction: str = DIRECTIONS[0],
-        same_role: Sequence[AnyHead] = (),
-        most: int = MOST,
-        means: Source | Weights | Averages | None = None,
+        settings: EffectSettings,
         *,
         first: int = 0,
         states: TokenChanges | None = None,
         file: Path | None = None,
     ) -> None:
+        request, relation, direction, same_role, most, means = settings
         self._corpus = _checked(corpus, relation, direction, most)
-        off = ablation.existing(encoder, heads)
+        off = ablation.existing(encoder, request.off)
         if not off:
             raise SettingError("No head was named.", "Name one, as in L3H1.")
         self._encoder, self._most = encoder, most
         self._relation, self._direction = relation, direction if relation not in ("", COREFERENCE) else ""
         self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
         self._measure = _measure(encoder)
-        self._case, self.averages = Case("", method=method), Averages()
-        self._averaged = self._to_average(method, means)
+        self._method, self.averages = request.method, Averages()
+        self._averaged = self._to_average(request.method, means)
         self._states = {} if states is None else states
         self._first, self._file, self._saved = first, file, time.monotonic()
         self._key = self._digest() if file else ""
@@ -120,7 +115,7 @@ class Measurement:
             if means is not None:
                 which = " or ".join(FROM_CORPUS)
                 raise SettingError(f"means go with the method {which}, not {quoted(method)}.", "Leave one of them out.")
-            self._case.check(self._encoder)
+            check_method(self._encoder, method)
             return None
         if method == RESAMPLE and isinstance(means, np.ndarray):
             raise SettingError("Random sentences cannot be drawn from mean outputs.", "Give a corpus as means.")
@@ -159,7 +154,7 @@ class Measurement:
         values = None if averages.values is None else averages.values.tolist()
         over = [averages.sentences, values] if self._averaged is None else self._averaged.digest
         of_words = (self._relation, self._direction, self._most, self._first)
-        facts = (FORMAT, __version__, encoder.name, encoder.revision, self._corpus.digest, self._case.method)
+        facts = (FORMAT, __version__, encoder.name, encoder.revision, self._corpus.digest, self._method)
         return hashlib.sha256(json.dumps([*facts, *of_words, self._variants, over]).encode()).hexdigest()
 
     def _save(self) -> None:
@@ -175,8 +170,7 @@ class Measurement:
     def take(self, averages: Averages) -> None:
         """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
         self._averaged, self.averages = None, averages
-        self._case = replace(self._case, means=averages.values, sentences=averages.sentences)
-        self._case.check(self._encoder)
+        check_method(self._encoder, self._method, averages.values)
 
     @property
     def measure(self) -> str:
@@ -194,7 +188,7 @@ class Measurement:
         return CorpusEffect(
             self._encoder.name,
             self._corpus.name,
-            f"{self._case.method}{' over ' * bool(self.averages.over)}{self.averages.over}",
+            f"{self._method}{' over ' * bool(self.averages.over)}{self.averages.over}",
             OF_WORDS.get(self._measure, self._measure) if self._relation else self._measure,
             self._relation,
             self._direction,
@@ -235,8 +229,8 @@ class Measurement:
             at = read.words.index(word)
             masked = (*forms[:word], mask, *forms[word + 1 :])
             question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
-            case = replace(self._case, question=question, words=masked, gold=sentence)
-            values = values_without(self._encoder, [(), *self._off], case)[:, question.piece]
+            request = Request(words=masked, method=self._method, question=question)
+            values = values_without(encoder, [(), *self._off], request, self._by(sentence))[:, question.piece]
             yield values[0] - values[1:]
 
     def _losses(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers | None]:
@@ -244,7 +238,7 @@ class Measurement:
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
             return
-        by = replace(self._case, words=forms, gold=sentence).substitute(encoder)
+        by = self._by(sentence)(encoder, Request(words=forms, method=self._method), 0)
         states = [encoder.states("", words=forms), ablation.states_without(encoder, self._off, by, "", words=forms)]
         followed = np.stack([_followed(encoder, each, read.ids) for each in np.concatenate(states)])  # [variant, n − 1]
         if words is None:
@@ -260,19 +254,23 @@ class Measurement:
 
     def _vectors(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers | None]:
         encoder, forms = self._encoder, sentence.forms
-        case = replace(self._case, words=forms, gold=sentence)
+        request, by = Request(words=forms, method=self._method), self._by(sentence)
         if words is None:
-            yield lost_each(encoder, self._off, case).sentence
+            yield lost_each(encoder, self._off, request, by).sentence
         if not words:
             return
         measured = self._states.setdefault((sentence.words, sentence.mentions), {})
         new = [off for off in self._off if off not in measured]  # the model runs for these alone
         if new:
-            measured.update(zip(new, lost_each(encoder, new, case).tokens, strict=True))
+            measured.update(zip(new, lost_each(encoder, new, request, by).tokens, strict=True))
         changes = np.stack([measured[off] for off in self._off])  # [variant, token], of each token's last state
         pieces = encoder.read_words(forms).words
         for word in words:
             yield changes[:, [at for at, one in enumerate(pieces) if one == word]].mean(axis=1)
+
+    def _by(self, gold: Sentence) -> Instead:
+        """What replaces the outputs of heads in a sentence."""
+        return partial(substitute, means=self.averages.values, gold=gold, sentences=self.averages.sentences)
 
     @property
     def _off(self) -> list[tuple[Head, ...]]:

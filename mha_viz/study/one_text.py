@@ -3,7 +3,9 @@ choose how heads are switched off."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -19,43 +21,29 @@ from mha_viz.models import ablation, answers, contributions, gradients
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.request import RECIPE, RESAMPLE, TEXT, Question
+from mha_viz.request import BOTH, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
 from mha_viz.study import effects as study
-from mha_viz.study.effects import Case
+from mha_viz.study.effects import Instead, check_method, substitute
 
-__all__ = ["Asking", "Off", "Replacement", "answer", "direct", "effects", "importance", "smallest_switch", "without"]
+__all__ = ["RequestFields", "answer", "direct", "effects", "importance", "question_of", "smallest_switch", "without"]
 
 
-class Asking(TypedDict, total=False):
-    """The question to the model, as for :func:`mha_viz.models.answers.question_about`.
+class RequestFields(TypedDict, total=False):
+    """The fields of a :class:`mha_viz.Request` that say what is asked about a text, and how heads are off, by name.
 
     ``place``: the masked token, if there are several. ``word``: whose log-probability is the score, by default the
     most probable one. ``other``: a second text, for how similar the two are; ``off_in``: in which of the two heads are
-    off, and over whose tokens importance is a mean: "both", "first" or "second".
+    off, and over whose tokens importance is a mean: "both", "first" or "second". ``method``: what replaces the output
+    of heads that are off: zero, mean, uniform, recipe, resample or text. ``source``: the text that outputs are taken
+    from by the method "text".
     """
 
     place: int | None
     word: str
     other: str
     off_in: str
-
-
-class Replacement(TypedDict, total=False):
-    """What replaces the output of heads that are off, as for :func:`mha_viz.without`.
-
-    ``method``: zero, mean, uniform, recipe, resample or text. ``means``: [layer, head, d_head], for "mean".
-    ``source``: the text that outputs are taken from by the method "text". ``sentences``: lists of words, those that
-    "resample" draws from; by default the built-in ones.
-    """
-
     method: str
-    means: Weights | None
     source: str
-    sentences: Sequence[Sequence[str]]
-
-
-class Off(Asking, Replacement, total=False):
-    """The question (:class:`Asking`), and how heads are off (:class:`Replacement`)."""
 
 
 def without(
@@ -92,22 +80,35 @@ def without(
     return ablation.without(encoder, heads, text, pair, method, means, words, source=source)
 
 
-def effects(encoder: AnyModel, text: str, pair: str = "", **options: Unpack[Off]) -> Effects:
+def effects(
+    encoder: AnyModel,
+    text: str,
+    pair: str = "",
+    *,
+    means: Weights | None = None,
+    sentences: Sequence[Sequence[str]] = (),
+    **fields: Unpack[RequestFields],
+) -> Effects:
     """The effect of switching off each head alone on one text: on its sentence vector, on each token, on later heads
     and, where the model has an answer to give, on the answer.
 
-    ``options``: the question and how heads are off (:class:`Off`). A text with a masked token, or of a causal model,
-    is asked about by itself. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
+    ``fields``: the question and how heads are off (:class:`RequestFields`). ``means``: [layer, head, d_head], for the
+    method "mean". ``sentences``: lists of words, those that "resample" draws from; by default the built-in ones. A text
+    with a masked token, or of a causal model, is asked about by itself. Raises as
+    :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
 
     >>> alone = mv.effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
     >>> alone.table()["rank"].idxmin()  # without which head the answer changes most
     'L1H0'
     """
     encoder = in_one_stack(encoder)
-    is_asked = any(options.get(name) for name in Asking.__annotations__)
-    return study.effects(
-        encoder, _case(encoder, text, pair, options, is_asked or answers.predicts(encoder, text, pair))
-    )
+    request = Request(text=text, pair=pair, **fields)
+    by = _instead(encoder, request, means, sentences)
+    if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.predicts(
+        encoder, text, pair
+    ):
+        request = request.about(question_of(encoder, request))
+    return study.effects(encoder, request, by=by)
 
 
 def answer(
@@ -117,14 +118,16 @@ def answer(
     pair: str = "",
     *,
     tap: Callable[[Any], Tap] | None = None,
-    **options: Unpack[Off],
+    means: Weights | None = None,
+    sentences: Sequence[Sequence[str]] = (),
+    **fields: Unpack[RequestFields],
 ) -> Answer:
     """The answer of the model to a text, before and after ``heads`` are switched off at once; without heads, the
     answer of the whole model.
 
     ``tap``: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
-    ``other``, it reads the texts that ``off_in`` says. ``options``: the question and how heads are off
-    (:class:`Off`). Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`, and
+    ``other``, it reads the texts that ``off_in`` says. ``fields``, ``means`` and ``sentences`` are as for
+    :func:`mha_viz.effects`. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`, and
     SettingError for heads and a tap at once.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
@@ -132,44 +135,46 @@ def answer(
     ('she', 'he')
     """
     encoder = in_one_stack(encoder)
-    case = _case(encoder, text, pair, options)
+    request = Request(text=text, pair=pair, **fields)
+    by = _instead(encoder, request, means, sentences)
+    question = question_of(encoder, request)
+    request = request.about(question)
     if tap is None:
-        return study.answer(encoder, ablation.existing(encoder, heads), case)
+        return study.answer(encoder, replace(request, off=ablation.existing(encoder, heads)), by)
     check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
     if heads != ():
         raise SettingError("Heads and a tap were given.", "Switch the heads off in the tap, or leave one of them out.")
-    question = case.question
-    assert question is not None
-    changed = [tap if question.is_off_in(place) else Tap for place in range(len(case.passes))]
+    changed = [tap if question.is_off_in(place) else Tap for place in range(len(request.passes))]
     states = [
         np.concatenate([encoder.states(*texts), encoder.states(*texts, used)])
-        for texts, used in zip(case.passes, changed, strict=True)
+        for texts, used in zip(request.passes, changed, strict=True)
     ]
     return study.compared(encoder, question, states)
 
 
-def importance(encoder: AnyModel, text: str, pair: str = "", **options: Unpack[Asking]) -> OfHeads:
+def importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """How much the score of an answer depends on each head's output, to first order: |Att_h · ∂L/∂Att_h|, mean over
     tokens, normalised within each layer (:func:`mha_viz.models.gradients.importance`).
 
-    ``options``: the question (:class:`Asking`). Raises as :func:`mha_viz.models.answers.question_about`.
+    ``fields``: the question (:class:`RequestFields`); no head is off. Raises as
+    :func:`mha_viz.models.answers.question_about`.
 
     >>> mv.importance(mv.load("toy"), "The girl smiles because [MASK] sings .").table().loc["L1H1", "importance"]
     """
-    return _of_heads(gradients.importance, "importance", encoder, text, pair, options)
+    return _of_heads(gradients.importance, "importance", encoder, text, pair, fields)
 
 
-def direct(encoder: AnyModel, text: str, pair: str = "", **options: Unpack[Asking]) -> OfHeads:
+def direct(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """What each head adds to the logit of a word directly, through the residual stream alone
     (:func:`mha_viz.models.contributions.direct`).
 
-    ``options``: the question (:class:`Asking`). Raises ModelUnsupported for models other than pre-norm ones with an
-    unembedding, such as BERT, and as :func:`mha_viz.models.answers.question_about`.
+    ``fields``: the question (:class:`RequestFields`); no head is off. Raises ModelUnsupported for models other than
+    pre-norm ones with an unembedding, such as BERT, and as :func:`mha_viz.models.answers.question_about`.
 
     >>> mv.direct(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'
     """
-    return _of_heads(contributions.direct, "direct", encoder, text, pair, options)
+    return _of_heads(contributions.direct, "direct", encoder, text, pair, fields)
 
 
 def smallest_switch(
@@ -180,13 +185,16 @@ def smallest_switch(
     *,
     place: int | None = None,
     most: int = MOST_SWITCHED,
-    **options: Unpack[Replacement],
+    method: str = METHODS[0],
+    means: Weights | None = None,
+    source: str = "",
+    sentences: Sequence[Sequence[str]] = (),
 ) -> Switch:
     """The smallest set of heads, found greedily, without which ``word`` is the answer; at most ``most`` of them. A
     smaller one may exist.
 
-    ``place``: the masked token, if there are several. ``options``: how heads are off (:class:`Replacement`). Raises as
-    :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
+    ``place``: the masked token, if there are several. ``method``, ``means``, ``source`` and ``sentences`` are as for
+    :func:`mha_viz.effects`. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
     >>> switch = mv.smallest_switch(mv.load("toy"), text, "he", method="text", source=other)
@@ -194,7 +202,22 @@ def smallest_switch(
     (['L1H1'], True)
     """
     encoder = in_one_stack(encoder)
-    return study.smallest_switch(encoder, _case(encoder, text, pair, {**options, "place": place, "word": word}), most)
+    request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
+    by = _instead(encoder, request, means, sentences)
+    return study.smallest_switch(encoder, request.about(question_of(encoder, request)), most, by=by)
+
+
+def question_of(model: AnyModel, request: Request) -> Question:
+    """The question of a request, with its word looked up. Raises as :func:`mha_viz.models.answers.question_about`."""
+    return request.question or answers.question_about(
+        model,
+        *request.texts,
+        request.words,
+        place=request.place,
+        word=request.word,
+        other=request.other,
+        off_in=request.off_in,
+    )
 
 
 def _of_heads(
@@ -203,24 +226,23 @@ def _of_heads(
     encoder: AnyModel,
     text: str,
     pair: str,
-    options: Asking,
+    fields: RequestFields,
 ) -> OfHeads:
-    encoder = in_one_stack(encoder)
-    question = answers.question_about(encoder, text, pair, **options)
+    encoder, request = in_one_stack(encoder), Request(text=text, pair=pair, **fields)
+    if request.method != METHODS[0] or request.source:
+        raise SettingError(f"No head is off for {name}.", "Leave out method= and source=.")
+    question = question_of(encoder, request)
     return OfHeads(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
 
 
-def _case(encoder: Encoder, text: str, pair: str, options: Mapping[str, object], is_asked: bool = True) -> Case:
-    """A text, with its question if ``is_asked``, and how heads are off."""
-    replacing: dict[str, Any] = {**options}
-    asking = {name: replacing.pop(name) for name in Asking.__annotations__ if name in replacing}
-    method = replacing.get("method", "zero")
-    for name, of in (("means", "mean"), ("source", TEXT), ("sentences", RESAMPLE)):
-        if replacing.get(name) is not None and replacing[name] != () and method != of:
+def _instead(encoder: Encoder, request: Request, means: Weights | None, sentences: Sequence[Sequence[str]]) -> Instead:
+    """What replaces the outputs of heads that are off. Raises SettingError for what does not go with the method."""
+    method = request.method
+    given = (("means", means is not None, "mean"), ("source", request.source, TEXT), ("sentences", sentences, RESAMPLE))
+    for name, is_given, of in given:
+        if is_given and method != of:
             raise SettingError(
                 f"{name}= goes with the method “{of}”, and this is “{method}”.", "Leave one of them out."
             )
-    question = answers.question_about(encoder, text, pair, **asking) if is_asked else None
-    case = Case(text, pair, question=question, **replacing)
-    case.check(encoder)
-    return case
+    check_method(encoder, method, means)
+    return partial(substitute, means=means, sentences=sentences)

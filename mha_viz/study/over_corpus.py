@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Weights
 from mha_viz.corpus.sources import Source, open_corpus
-from mha_viz.models import catalog
+from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.models import ablation, catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, Request
 from mha_viz.study.corpus_effects import MOST, EffectSettings, Measurement
 from mha_viz.study.run import Progress
 
@@ -56,21 +60,31 @@ def effect(
     >>> mv.effect("grammar", ["L1H1"], "toy", most=20).table()["kind"].tolist()
     ['head', 'control', 'control', 'control']
     """
-    settings = EffectSettings(heads, method, relation, direction, same_role, most, means)
-    run = measurement(one_stack(model, device), corpus, settings, client)
+    encoder = one_stack(model, device)
+    request = Request(off=ablation.existing(encoder, heads), method=method)
+    settings = EffectSettings(request, relation, direction, same_role, most, means)
+    _, measure = measurements(encoder, corpus, client)
+    run = measure(settings)
     for done in run.sentences():
         if progress is not None:
             progress(done)
     return run.result()
 
 
-def measurement(
-    encoder: Encoder, corpus: Source, settings: EffectSettings, client: Client | None = None
-) -> Measurement:
-    """The measurement by this Dask client or, without one, in this process. Raises the errors of :func:`effect`."""
+def measurements(
+    encoder: Encoder, corpus: Source, client: Client | None = None, names: Mapping[object, str] = MappingProxyType({})
+) -> tuple[Corpus | Gap, Callable[[EffectSettings], Measurement]]:
+    """A corpus, without its sentences if workers read them, and the function that begins a measurement of it: by this
+    Dask client or, without one, in this process, by one method for all. ``names``: other names of corpora,
+    by their digests. Raises CorpusError and ClusterError."""
     if client is None:
-        return Measurement(encoder, open_corpus(corpus), *settings)
+        opened = open_corpus(corpus)
+        opened = replace(opened, name=names.get(opened.digest, opened.name))
+        return opened, partial(Measurement, encoder, opened, states={})
     from mha_viz.study.cluster.effects import ClusterMeasurement  # without Dask, this process measures
     from mha_viz.study.cluster.engine import OnCluster
 
-    return ClusterMeasurement(OnCluster(client), encoder, corpus, settings)
+    cluster = OnCluster(client)
+    layout = cluster.open(corpus)
+    layout = layout._replace(corpus=replace(layout.corpus, name=names.get(layout.digest, layout.name)))
+    return layout.corpus, partial(ClusterMeasurement, cluster, encoder, layout)

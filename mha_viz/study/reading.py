@@ -11,11 +11,11 @@ from mha_viz.attention.rollout import rollout
 from mha_viz.browser import quantities
 from mha_viz.browser.quantities import Quantity
 from mha_viz.corpus import grammar
-from mha_viz.models import ablation, answers, gradients
+from mha_viz.models import ablation, gradients
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.norms import norm_weighted
-from mha_viz.request import Question, Request
-from mha_viz.study.one_text import without
+from mha_viz.request import Request
+from mha_viz.study.one_text import question_of, without
 
 Compute: TypeAlias = Callable[[AnyModel, Request, "Weights | None"], Attention]
 
@@ -33,19 +33,6 @@ def read(model: AnyModel, request: Request, means: Weights | None = None) -> Att
     ('typed', 'without L0H1: recipe')
     """
     return _computed[request.checked().quantity](model, request, means)
-
-
-def question_of(model: AnyModel, request: Request) -> Question:
-    """The question of a request, with its word looked up. Raises as :func:`mha_viz.models.answers.question_about`."""
-    return request.question or answers.question_about(
-        model,
-        *request.texts,
-        request.words,
-        place=request.place,
-        word=request.word,
-        other=request.other,
-        off_in=request.off_in,
-    )
 
 
 def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:

@@ -29,9 +29,9 @@ from mha_viz.models.ablation import Substitute
 from mha_viz.models.answers import word_head
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, as_measured
-from mha_viz.request import MASK, Question
+from mha_viz.request import MASK, Question, Request
 from mha_viz.study.corpus_effects import anaphoric
-from mha_viz.study.effects import Case, lost_each, values_without
+from mha_viz.study.effects import lost_each, values_without
 from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable
 from mha_viz.study.run import SEED, Progress
 
@@ -79,8 +79,8 @@ def replaced(
     lost = np.empty((len(texts), len(METHODS), len(PARTS)))
     for number, text in replacing.each(progress, cancelled):
         for at, (by, parts) in enumerate(replacing.substitutes(number, text)):
-            case = Replaced("", words=text.sentence.forms, by=by)
-            lost[number, at] = lost_each(encoder, parts, case).sentence
+            request = Request(words=text.sentence.forms)
+            lost[number, at] = lost_each(encoder, parts, request, lambda *_, by=by: by).sentence
     return _table(lost, [text.sentence.document for text in texts], [len(heads) for heads in replacing.parts])
 
 
@@ -180,17 +180,6 @@ class Replacing:
         yield recipe, [tuple(drawn[: len(part)]) for part in self.parts]
 
 
-@dataclass(frozen=True)
-class Replaced(Case):
-    """A sentence given as words; ``by``: what replaces the outputs of heads."""
-
-    by: Substitute | None = None
-
-    def substitute(self, encoder: Encoder, place: int = 0) -> Substitute:
-        """What replaces the outputs of the heads."""
-        return self.by or super().substitute(encoder, place)
-
-
 def best_first(recipes: Recipes, heads: int) -> list[Head]:
     """All heads, by what their recipe explains of sentences that it was not fitted to."""
     explained = recipes.tables["explained"]["held_out"].to_numpy()
@@ -268,8 +257,9 @@ def _answered(
     encoder: Encoder, masked: RuleText, question: Question, off: Sequence[Sequence[Head]], by: Substitute
 ) -> Counts:
     """[variant]: 1 where the most probable word is the masked one."""
-    case = Replaced("", question=question, words=masked.sentence.forms, by=by)
-    is_right: Counts = (values_without(encoder, off, case).argmax(axis=1) == question.piece).astype(np.int64)
+    request = Request(words=masked.sentence.forms, question=question)
+    values = values_without(encoder, off, request, lambda *_: by)
+    is_right: Counts = (values.argmax(axis=1) == question.piece).astype(np.int64)
     return is_right
 
 

@@ -16,9 +16,9 @@ from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.models.encoder import Encoder
-from mha_viz.request import MASK, Question
+from mha_viz.request import MASK, Question, Request
 from mha_viz.study.corpus_effects import anaphoric
-from mha_viz.study.effects import Case, values_without
+from mha_viz.study.effects import values_without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +59,6 @@ def _right(encoder: Encoder, sentence: Sentence, word: int, off: list[tuple[Head
     mask = str(encoder.vocabulary.mask_token)
     masked = (*sentence.forms[:word], mask, *sentence.forms[word + 1 :])
     question = Question(MASK, at, sentence.forms[word], read.ids[at], places=(at,))
-    values = values_without(encoder, off, Case("", question=question, words=masked))
+    values = values_without(encoder, off, Request(question=question, words=masked))
     is_right: np.ndarray = (values.argmax(axis=1) == question.piece).astype(np.int64)
     return is_right

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
-from mha_viz.corpus.sources import Source, open_corpus
-from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.corpus.sources import Source
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
 from mha_viz.models.loading import AnyModel, as_measured
-from mha_viz.request import METHODS
+from mha_viz.request import METHODS, Request
 from mha_viz.study.corpus_effects import (
     COREFERENCE,
     FROM_CORPUS,
@@ -24,8 +23,11 @@ from mha_viz.study.corpus_effects import (
     Averages,
     EffectSettings,
     Measurement,
-    TokenChanges,
 )
+from mha_viz.study.over_corpus import measurements
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 class _Role(NamedTuple):
@@ -47,12 +49,13 @@ def used_roles(
     means: Source | None = None,
     device: str = "cpu",
     progress: Callable[[float], None] = lambda _: None,
+    client: Client | None = None,
 ) -> Profile:
     """The profile with a table ``used``: for each of its roles of syntax and coreference, what switching the head off
     does to the words that it attends from, compared with every other head of its layer without the role, over a corpus.
 
-    ``model``: its encoder, if already loaded. ``method``, ``most``, ``means`` and ``device`` are as for ``effect``;
-    ``progress`` is called with the share that is done. A role without a case in the corpus has no row.
+    ``model``: its encoder, if already loaded. ``method``, ``most``, ``means``, ``device`` and ``client`` are as for
+    ``effect``; ``progress`` is called with the share that is done. A role without a case in the corpus has no row.
 
     Raises CorpusError if no role can be measured, SettingError for a model that is not the profile's, and as
     ``effect``.
@@ -65,13 +68,15 @@ def used_roles(
         raise SettingError(
             f"The profile is of {profile.model}, not of {encoder.name}.", "Give the model of the profile."
         )
-    opened, roles = _named(open_corpus(corpus), profile), _roles(profile.findings())
+    opened, measure = measurements(encoder, corpus, client, {profile.facts["sha256"]: profile.corpus})
+    roles = _roles(profile.findings())
     rows: list[tuple[object, ...]] = []
-    states: TokenChanges = {}  # shared by the roles of one layer
     averages: Source | Averages | None = means
     for number, (role, heads) in enumerate(roles.items()):
-        of_role = EffectSettings(heads, method, role.relation, role.direction, (), most, averages)
-        run = Measurement(encoder, opened, *of_role, states=states)
+        of_role = EffectSettings(
+            Request(off=tuple(heads), method=method), role.relation, role.direction, (), most, averages
+        )
+        run = measure(of_role)
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
         averages = run.averages if method in FROM_CORPUS else None
@@ -82,11 +87,6 @@ def used_roles(
         )
     table = pd.DataFrame(rows, columns=list(HEADINGS["used"])).sort_values(["layer", "head"], kind="stable")
     return dataclasses.replace(profile, tables={**profile.tables, "used": table.reset_index(drop=True)})
-
-
-def _named(corpus: Corpus | Gap, profile: Profile) -> Corpus | Gap:
-    """The corpus, under the name that it has in the profile if the profile was measured on it."""
-    return dataclasses.replace(corpus, name=profile.corpus) if corpus.digest == profile.facts["sha256"] else corpus
 
 
 def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:

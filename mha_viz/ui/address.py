@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, islice
 from typing import Any, Literal, NamedTuple, cast
@@ -28,7 +28,7 @@ from mha_viz.browser.view import DEFAULTS, VALUES
 from mha_viz.errors import UnknownHead
 from mha_viz.files.assets import asset
 from mha_viz.heads import from_link
-from mha_viz.request import BOTH, CROSS, METHODS, OFF_IN, PARTS, TEXT
+from mha_viz.request import BOTH, CROSS, FIELDS, METHODS, OFF_IN, PARTS, TEXT, Request
 from mha_viz.text import clean
 from mha_viz.ui import comparison, lesson
 from mha_viz.ui.annotated import Annotated, annotated, bare, words_of
@@ -69,6 +69,7 @@ ANSWER = {  # about the answer of a model
     "path": "|".join(SIDES),
 }
 MAX_WORD = 60  # characters of a followed word
+TEXTS = ("model", "text", "pair", "target", "source", "other", "word")  # fields of the request that are any text
 
 
 class CaseInLink(NamedTuple):
@@ -87,24 +88,20 @@ class CaseInLink(NamedTuple):
 class Address:
     """What the URL asks for; None or empty for parameters that are missing.
 
-    ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that ``pin`` and ``link`` refer to.
-    ``before``: the model whose picture stays while ``model`` is unavailable. ``typed``: how many characters of the two
-    sentences were typed, when a link could not hold them all. ``tray``: what :mod:`mha_viz.ui.comparison` reads.
-    ``quantity``: the quantity that is drawn (the parameter ``shown``). ``off``, ``how``: heads that are switched off,
-    and how; ``source``: the text that their outputs are from (``from``), empty if it was emptied; ``off_in``: in which
-    of two compared texts (``in``). ``path``: the side of the head at which paths from earlier ones end;
-    ``like``: the text that both are compared with. ``target``, ``part``: the target of an encoder–decoder, empty if the
-    model generates it, and the part whose attention is shown.
-    ``second``, ``second_model``: the sentence and the model that the page's own are compared with.
-    ``place``, ``word``: the masked token and the word whose probability is followed there; ``want``: the word that is
-    to become the answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are
-    removed one by one; ``more``: all numbers about heads that are off are shown. ``case``: the case of a role that is
-    open.
+    ``request``: what is read, and how, and which quantity of it is drawn; its ``part`` is the one whose attention is
+    shown, its ``other`` the sentence that the page's own is compared with, its ``word`` the one whose probability is
+    followed. ``emptied``: the text that heads take their outputs from was emptied. ``before``: the model whose picture
+    stays while the requested one is unavailable. ``typed``: how many characters of the two sentences were typed, when a
+    link could not hold them all. ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that ``pin``
+    and ``link`` refer to. ``tray``: what :mod:`mha_viz.ui.comparison` reads. ``second_model``: the model that the
+    page's own is compared with. ``path``: the side of the head at which paths from earlier ones end; ``like``: the text
+    that both are compared with. ``case``: the case of a role that is open. ``want``: the word that is to become the
+    answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are removed one by
+    one; ``more``: all numbers about heads that are off are shown.
     """
 
-    text: str | None = None
-    pair: str = ""
-    model: str | None = None
+    request: Request = field(default=Request(part=CROSS))
+    emptied: bool = False
     before: str | None = None
     typed: tuple[int, int] | None = None
     head: Head | None = None
@@ -113,20 +110,10 @@ class Address:
     tokens: tuple[int, ...] = ()
     words: bool = True
     tray: str | None = None
-    second: str | None = None
     second_model: str | None = None
-    target: str = ""
-    part: str = CROSS
-    quantity: str = DEFAULTS["shown"]
-    off: tuple[Head, ...] = ()
-    how: str = METHODS[0]
-    source: str | None = None
-    off_in: str = BOTH
     path: str = ""
     like: str = ""
     case: CaseInLink | None = None
-    place: int | None = None
-    word: str = ""
     want: str = ""
     effect: str = "answer"
     order: str = ""
@@ -137,8 +124,12 @@ class Address:
     def way(self, text: str) -> dict[str, Any]:
         """The fields of a request that say how heads are switched off in a text; what they take from another text is,
         unless the URL names one, from the same with a word replaced."""
-        source = replaced(text) if self.source is None else self.source
-        return {"method": self.how} | ({"source": source} if self.how == TEXT else {})
+        source = self.request.source if self.request.source or self.emptied else replaced(text)
+        return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
+
+    def but(self, **fields: Any) -> Address:
+        """The same address with other fields of the request in it."""
+        return replace(self, request=replace(self.request, **fields))
 
 
 @cache
@@ -162,12 +153,12 @@ class Url:
     @cached_property
     def text(self) -> str:
         """The text, or the first example if the URL has none."""
-        return examples()[0]["text"] if self.where.text is None else self.where.text
+        return self.where.request.text if "text" in self.parameters else examples()[0]["text"]
 
     @cached_property
     def gold(self) -> Annotated | None:
         """The annotation of the text, if it has any and it can be read."""
-        annotation = None if self.where.pair else annotated(self.text)
+        annotation = None if self.where.request.pair else annotated(self.text)
         return annotation if isinstance(annotation, Annotated) else None
 
     @cached_property
@@ -178,7 +169,7 @@ class Url:
     def to_pin(self, shown: str) -> str:
         """The text to store with a compared head, so that it is read again as the same words: for CoNLL-U, the
         annotation rather than ``shown``."""
-        words = words_of(self.text) if shown == self.sentence and not self.where.pair else None
+        words = words_of(self.text) if shown == self.sentence and not self.where.request.pair else None
         return bare(words) if words and words != words_of(shown) else shown
 
 
@@ -221,18 +212,38 @@ def read(parameters: Mapping[str, str]) -> Address:
     return Url(parameters).where
 
 
+def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
+    """The request, with these heads ``off``; ``valid``: the values that match their patterns."""
+    model, text, pair, target, source, other, word = (_text(parameters, FIELDS[name].parameter) for name in TEXTS)
+    how = parameters.get("how", METHODS[0])
+    return Request(
+        model,
+        text,
+        pair if pair.strip() else "",
+        target=target if target.strip() else "",
+        part=valid.get("part", CROSS),
+        off=off,
+        method=how if how in METHODS else METHODS[0],
+        source=source,
+        quantity=valid.get("shown", DEFAULTS["shown"]),
+        place=int(valid["place"]) if "place" in valid else None,
+        word=word[:MAX_WORD],
+        other=other,
+        off_in=valid.get("in", BOTH),
+    )
+
+
 def _address(parameters: Mapping[str, str]) -> Address:
     good, odd = _matching(parameters, VIEW)
-    off, how = from_link(parameters.get("off", "")), parameters.get("how", METHODS[0])
-    case = _case(parameters.get("case"))
-    odd += _misfits(off=off is not None, how=how in METHODS, case=case is not None or "case" not in parameters)
+    off, case = from_link(parameters.get("off", "")), _case(parameters.get("case"))
+    is_way = parameters.get("how", METHODS[0]) in METHODS
+    odd += _misfits(off=off is not None, how=is_way, case=case is not None or "case" not in parameters)
     chosen, strange = _matching(parameters, ANSWER)
     odd += [name for name in strange if not (name == lesson.OLD_NUMBER and lesson.is_old_number(parameters))]
     return Address(
-        text=clean(parameters["text"]) if "text" in parameters else None,
-        pair=clean(parameters.get("pair", "")) if clean(parameters.get("pair", "")).strip() else "",
-        model=clean(parameters["model"]) if parameters.get("model") else None,
-        before=clean(parameters["before"]) if parameters.get("before") else None,
+        request=_request(parameters, off or (), {**good, **chosen}),
+        emptied=not parameters.get("from", TEXT).strip(),
+        before=_text(parameters, "before") or None,
         typed=_two(_numbers(parameters.get("typed"))),
         head=_head(good.get("head")),
         on=_numbers(good.get("on")),
@@ -240,21 +251,11 @@ def _address(parameters: Mapping[str, str]) -> Address:
         tokens=(*_numbers(good.get("pin")), *_numbers(good.get("link"))),
         words=good.get("unit", "words") == "words",
         tray=parameters.get("tray"),
-        second=clean(parameters["second"]) if "second" in parameters else None,
-        second_model=clean(parameters["with"]) if parameters.get("with") else None,
-        target=clean(parameters.get("target", "")) if parameters.get("target", "").strip() else "",
-        part=chosen.get("part", CROSS),
-        quantity=good.get("shown", DEFAULTS["shown"]),
-        off=off or (),
-        how=how if how in METHODS else METHODS[0],
-        source=clean(parameters["from"]) if "from" in parameters else None,
-        off_in=chosen.get("in", BOTH),
+        second_model=_text(parameters, "with") or None,
         path=chosen.get("path", ""),
-        like=clean(parameters.get("like", "")),
+        like=_text(parameters, "like"),
         case=case,
-        place=int(chosen["place"]) if "place" in chosen else None,
-        word=clean(parameters.get("word", ""))[:MAX_WORD],
-        want=clean(parameters.get("want", ""))[:MAX_WORD],
+        want=_text(parameters, "want")[:MAX_WORD],
         effect=chosen.get("effect", "answer"),
         order=chosen.get("order", ""),
         seed=int(chosen.get("seed", 0)),
@@ -267,7 +268,7 @@ def switched_off_in(message: Mapping[str, object]) -> dict[str, Any]:
     """The fields of the request for the reading that a browser's message is about: the heads that are off, and how;
     none if the message names none or cannot be read."""
     where = read({name: str(message[name]) for name in ("off", "how", "from") if message.get(name)})
-    return {"off": where.off, "method": where.how, "source": where.source or ""}
+    return {"off": where.request.off, "method": where.request.method, "source": where.request.source}
 
 
 def scale_of(quantity: str | None) -> str | None:
@@ -383,6 +384,10 @@ def _misfits(**fits: bool) -> list[str]:
 def _case(value: str | None) -> CaseInLink | None:
     match = CASE.fullmatch(value or "")
     return CaseInLink(Head.parse(match[1]), cast(Literal["q", "k"], match[2]), int(match[3])) if match else None
+
+
+def _text(parameters: Mapping[str, str], name: str) -> str:
+    return clean(parameters[name]) if parameters.get(name) else ""
 
 
 def _numbers(value: str | None) -> tuple[int, ...]:

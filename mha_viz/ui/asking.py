@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from urllib.parse import quote
 
 import streamlit as st
@@ -25,15 +24,15 @@ def question(model: catalog.Model, attention: Attention, where: Address) -> Ques
     """The question that the URL asks the model about the text; None, with a remark on the page, if nothing can be
     asked. If the word cannot be followed, the model's own answer takes its place."""
     try:
-        return inference.question_about(Request(model.name, attention.text.text, where.pair), where)
+        return inference.question_about(Request(model.name, attention.text.text, where.request.pair), where)
     except (ModelUnsupported, TextError) as error:
-        if where.word or where.second:
+        if where.request.word or where.request.other:
             complain(error)
         else:
             remark(str(error))
     except MhaVizError as error:
         complain(error)
-    return question(model, attention, replace(where, word="")) if where.word else None
+    return question(model, attention, where.but(word="")) if where.request.word else None
 
 
 def panel(model: catalog.Model, attention: Attention, where: Address) -> Question | None:
@@ -48,12 +47,12 @@ def controls(of: Question | None, where: Address) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if of is not None and of.kind == MASK and len(of.places) > 1:
             _places(of)
-        if where.word or (of is not None and of.kind != COSINE):
-            word, place = (of.word, of.place) if of is not None else (where.word, 0)
+        if where.request.word or (of is not None and of.kind != COSINE):
+            word, place = (of.word, of.place) if of is not None else (where.request.word, 0)
             key = f"word_{place}"
             bound(st.text_input, "Word to follow", "word", word, change=_word, key=key, max_chars=MAX_WORD, width=180)
         bound(
-            st.text_input, "Second text, to measure how similar the two are", "second", where.second or "",
+            st.text_input, "Second text, to measure how similar the two are", "second", where.request.other,
             change=second_text, key="second_text", keeps=True, max_chars=2_000,
         )  # fmt: skip
 

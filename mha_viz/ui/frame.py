@@ -92,9 +92,9 @@ def _subject() -> list[str]:
     """What the URL asks for, in the words of a page title; a page that can be more specific sets its own."""
     where = address.url().where
     subject = [str(where.head)] if where.head else []
-    if where.model:
+    if where.request.model:
         with suppress(MhaVizError):
-            subject.append(catalog.resolve(where.model).label)
+            subject.append(catalog.resolve(where.request.model).label)
     return subject
 
 

@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 def requested_reading(text: str, where: Address) -> Attention | None:
     """As :func:`read_shown`, but always the attention weights of the whole model."""
-    return read_shown(text, replace(where, off=(), quantity=DEFAULTS["shown"]))
+    return read_shown(text, where.but(off=(), quantity=DEFAULTS["shown"]))
 
 
 def read_shown(text: str, where: Address, says_source: bool = True) -> Attention | None:
@@ -64,8 +64,8 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
             return _shown(requested(model, text, where), where)
     except MhaVizError as error:
         has_plainer = bool(model and not _is_plain(where) and text.strip())
-        instead = WEIGHTS if has_plainer and where.quantity != DEFAULTS["shown"] else ""
-        if says_source or not (where.off and where.how == TEXT):
+        instead = WEIGHTS if has_plainer and where.request.quantity != DEFAULTS["shown"] else ""
+        if says_source or not (where.request.off and where.request.method == TEXT):
             complain(error, instead)
         elif instead:
             remark(instead)
@@ -80,18 +80,19 @@ def read_shown(text: str, where: Address, says_source: bool = True) -> Attention
 
 def _is_plain(where: Address) -> bool:
     """Whether the URL asks for the attention weights of the whole model."""
-    return not where.off and where.quantity == DEFAULTS["shown"]
+    return not where.request.off and where.request.quantity == DEFAULTS["shown"]
 
 
 def _of_existing_heads(model: catalog.Model, where: Address) -> Address:
     """``where`` with those heads off that the model has, with a remark on the others; unchanged if its files are not
     here. Raises what ``facts`` raises."""
-    of_files = facts(model) if where.off else None
+    of_files = facts(model) if where.request.off else None
     if of_files is None or of_files.parts:
         return where
-    off = tuple(head for head in where.off if head.layer < of_files.model.layers and head.head < of_files.model.heads)
-    say_unused([f"off={head}" for head in where.off if head not in off][:MOST_UNUSED])
-    return replace(where, off=off)
+    shape = of_files.model
+    off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
+    say_unused([f"off={head}" for head in where.request.off if head not in off][:MOST_UNUSED])
+    return where.but(off=off)
 
 
 def is_of_requested_model(attention: Attention, where: Address) -> bool:
@@ -103,9 +104,9 @@ def is_of_requested_model(attention: Attention, where: Address) -> bool:
 
 def _plainer(text: str, where: Address, says_source: bool) -> Attention | None:
     """The reading without the quantity that failed, or else without heads switched off; ``says_source`` as above."""
-    if where.quantity == DEFAULTS["shown"]:
+    if where.request.quantity == DEFAULTS["shown"]:
         return requested_reading(text, where)
-    return read_shown(text, replace(where, quantity=DEFAULTS["shown"]), says_source)
+    return read_shown(text, where.but(quantity=DEFAULTS["shown"]), says_source)
 
 
 def _shown(request: Request, where: Address) -> Attention:
@@ -119,45 +120,46 @@ def _shown(request: Request, where: Address) -> Attention:
             st.button(
                 "Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from", "in"))
             )
-    elif where.off and not lacks_source(where):
+    elif where.request.off and not lacks_source(where):
         say_all_on(where)
     return attention
 
 
 def say_all_on(where: Address) -> None:
     """Say that the quantity in the URL is one of the whole model."""
-    remark(f"{QUANTITIES[where.quantity].title} is shown with all heads on.")
+    remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
 
 
 def lacks_source(where: Address) -> bool:
     """Whether the text that heads are to take their outputs from was emptied."""
-    return where.how == TEXT and where.source is not None and not where.source.strip()
+    return where.request.method == TEXT and where.emptied
 
 
 def requested(model: catalog.Model, text: str, where: Address) -> Request:
     """The request in the URL to a model about a text. Raises the errors of :func:`as_shown`."""
-    request = Request(model.name, text, where.pair)
-    if where.off and not lacks_source(where):
-        return as_shown(replace(request, off=where.off, **where.way(text)), where)
+    request = Request(model.name, text, where.request.pair)
+    if where.request.off and not lacks_source(where):
+        return as_shown(replace(request, off=where.request.off, **where.way(text)), where)
     return as_shown(of_part(request, where), where)
 
 
 def as_shown(request: Request, where: Address) -> Request:
     """The request with the quantity that the URL asks for, and without what does not go with it. Raises the errors of
     :func:`question_about`."""
-    quantity = QUANTITIES[where.quantity]
+    quantity = QUANTITIES[where.request.quantity]
     if not quantity.with_all_heads:
-        return replace(request, quantity=where.quantity)
-    whole = Request(request.model, request.text, request.pair, quantity=where.quantity)
-    return whole.about(question_about(whole, replace(where, off_in=BOTH))) if quantity.of_answer else whole
+        return replace(request, quantity=where.request.quantity)
+    whole = Request(request.model, request.text, request.pair, quantity=where.request.quantity)
+    return whole.about(question_about(whole, where.but(off_in=BOTH))) if quantity.of_answer else whole
 
 
 def question_about(request: Request, where: Address) -> Question:
     """The question that the URL asks about the text of a request, about the first of several masked tokens unless it
     names one. Raises the errors of ``models.answers.question_about``."""
-    place = FIRST if where.place is None else where.place
-    other = where.second if where.second and where.second.strip() and where.second != request.text else ""
-    of_words = Request(request.model, *request.texts, place=place, word=where.word, other=other, off_in=where.off_in)
+    in_url = where.request
+    place = FIRST if in_url.place is None else in_url.place
+    other = in_url.other if in_url.other.strip() and in_url.other != request.text else ""
+    of_words = Request(request.model, *request.texts, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
     return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
 
 
@@ -228,7 +230,7 @@ def _meanwhile(text: str, where: Address, missing: catalog.Model | None) -> Atte
         try:
             model = catalog.resolve(name)
             if model != missing and ready(model):
-                attention = read(of_part(Request(model.name, text, where.pair), where))
+                attention = read(of_part(Request(model.name, text, where.request.pair), where))
                 remark(f"Meanwhile, the drawing below shows {model.label}.")
                 return attention
         except MhaVizError:
@@ -291,7 +293,7 @@ def _way_back(where: Address) -> None:
     for name in dict.fromkeys((where.before, None)):
         with suppress(MhaVizError):
             model = catalog.resolve(name) if name else catalog.default()
-            if where.model and model.name != where.model and ready(model):
+            if where.request.model and model.name != where.request.model and ready(model):
                 label = f"Back to {plain(model.label.partition(',')[0])}"
                 st.button(label, key="back_to_model", on_click=_go_back, args=(name,))
                 return
@@ -311,7 +313,7 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
     read, request = attention.keys, attention.request  # a target is never cut
     source = request.text if request is not None and request.part == DECODER else None
     texts = (read.text, read.pair) if source is None else (clean(sentence), "")
-    held = [len(part or "") for part in (where.text, where.pair)]  # of CoNLL-U, the lines and not the words in it
+    held = [*map(len, where.request.texts)]  # of CoNLL-U, the lines and not the words in it
     if limits := [f"the first {h:,}" for h, n in zip(held, where.typed or held, strict=True) if n > h]:
         remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
     if source is not None and (rest := texts[0][len(source) :]).strip():

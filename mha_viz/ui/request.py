@@ -38,10 +38,10 @@ WHY = {
 def ask(what: Url, intro: str = "", hint: bool = True) -> None:
     """The sentence in large type below ``intro``, with examples and model menu and, with ``hint``, what to look for,
     which names heads of the default model."""
-    model, in_class = what.where.model or catalog.default().name, address.in_class()
+    model, in_class = what.where.request.model or catalog.default().name, address.in_class()
     content = {
         "text": what.sentence,
-        "pair": what.where.pair,
+        "pair": what.where.request.pair,
         **_look(what, model, hint),
         "intro": intro,
         "plain": in_class,
@@ -98,7 +98,7 @@ def _label(name: str) -> str:
 
 def _example(what: Url) -> dict[str, str]:
     """The example with the shown text, or an empty dictionary."""
-    typed = (what.text, what.where.pair)
+    typed = (what.text, what.where.request.pair)
     return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
 
 
@@ -129,7 +129,7 @@ def _of_its_model(example: dict[str, str]) -> dict[str, str | None]:
     what, name = address.url(), example.get("model")
     if name and name in {model.name for model in catalog.offered()}:
         return dict.fromkeys(address.OF_THIS_MODEL) | {"model": name, "before": None, "arrows": example.get("arrows")}
-    is_left = what.where.model is not None and what.where.model == _example(what).get("model")
+    is_left = what.where.request.model != "" and what.where.request.model == _example(what).get("model")
     return {"model": None, "arrows": None} if is_left else {}
 
 
@@ -157,7 +157,7 @@ def _on_model() -> None:
 def open_on_first_view() -> dict[str, str]:
     """What the Explore page opens without parameters in the URL: the head, and the token held in it."""
     what = address.url()
-    if what.where.head or what.where.case or QUANTITIES[what.where.quantity].of_layers:
+    if what.where.head or what.where.case or QUANTITIES[what.where.request.quantity].of_layers:
         return {}
     with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
         begin = _opened_first(what, shown_model(what.where) or catalog.default().name)
@@ -194,16 +194,16 @@ def hides_an_answer(what: Url, model: str) -> bool:
 
 def model_of(where: Address) -> catalog.Model:
     """The model that the URL names, or else the default one. Raises the errors of ``catalog.resolve``."""
-    return catalog.resolve(where.model) if where.model else catalog.default()
+    return catalog.resolve(where.request.model) if where.request.model else catalog.default()
 
 
 def shown_model(where: Address) -> str | None:
     """The name of the model whose picture is on screen; None for the default one."""
     try:
-        here = ready(catalog.resolve(where.model)) if where.model else True
+        here = ready(catalog.resolve(where.request.model)) if where.request.model else True
     except MhaVizError:
         here = False
-    return where.model if here else where.before
+    return (where.request.model or None) if here else where.before
 
 
 # ---- Encoder–decoders ---------------------------------------------------------------------------------
@@ -222,13 +222,14 @@ def of_part(request: Request, where: Address) -> Request:
     stack."""
     if not has_two(catalog.resolve(request.model)):
         return request
-    return replace(request, target="" if where.part == ENCODER else where.target, part=where.part)
+    target = "" if where.request.part == ENCODER else where.request.target
+    return replace(request, target=target, part=where.request.part)
 
 
 def beside(request: Request, attention: Attention, where: Address) -> Request:
     """The request to a model that is shown beside another one's reading: to an encoder–decoder about the same part, or
     else about its encoder."""
-    return of_part(request, where if is_part(attention) else replace(where, part=ENCODER))
+    return of_part(request, where if is_part(attention) else where.but(part=ENCODER))
 
 
 def ask_part(where: Address) -> None:
@@ -237,15 +238,15 @@ def ask_part(where: Address) -> None:
         if not has_two(model_of(where)):
             return
         with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
-            part = partial(_part, where.part)
+            part = partial(_part, where.request.part)
             bound(
-                st.segmented_control, "Attention of", "part", where.part, PARTS, change=part, required=True,
+                st.segmented_control, "Attention of", "part", where.request.part, PARTS, change=part, required=True,
                 width="content",
             )  # fmt: skip
-            if where.part != ENCODER:
+            if where.request.part != ENCODER:
                 bound(
-                    st.text_input, "Target", "target", where.target, change=_target, keeps=True, max_chars=MOST_TYPED,
-                    placeholder="Empty: the model writes it, up to 64 tokens",
+                    st.text_input, "Target", "target", where.request.target, change=_target, keeps=True,
+                    max_chars=MOST_TYPED, placeholder="Empty: the model writes it, up to 64 tokens",
                 )  # fmt: skip
 
 

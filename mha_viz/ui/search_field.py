@@ -133,14 +133,14 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
 
 def _linked(typed: str, model: catalog.Model, what: Url) -> Group | None:
     words = head_search.two_words(typed)
-    text = f"{what.sentence} {what.where.pair}".casefold()
+    text = f"{what.sentence} {what.where.request.pair}".casefold()
     if words is None or not (has_two(model) or all(word in text for word in words)):
         return None
     return head_search.between_words(words, _reading(model, what))
 
 
 def _reading(model: catalog.Model, what: Url) -> Attention:
-    request = Request(model.name, what.text, what.where.pair)
+    request = Request(model.name, what.text, what.where.request.pair)
     if not (model_service().has_reading(request) or ready(model)):
         request = replace(request, model=catalog.default().name)  # whose picture is shown meanwhile
     future = model_service().cached(verbs.read, of_part(request, what.where))

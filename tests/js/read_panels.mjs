@@ -54,9 +54,9 @@ const ANSWERS = {
     const units = set.readings.map((reading) => unitsOf(reading, view));
     const diff = view.diff && difference(set, view, view.diff);
     const columns = set.readings.map((reading) => unitsOf(keysOf(reading), view));
-    const app = { set, derived: { units, columns, diff, standing: {} }, stage: { view } };
+    const stores = { read: { set, derived: { units, columns, diff, standing: {} } }, stage: { view } };
     const inReading = (reading, rows, cols) => {
-      const place = spotIn(app, reading, held(app));
+      const place = spotIn(stores, reading, held(stores));
       if (!place || place.missing) return [];
       return [rows[place.row], cols[place.col]].filter((unit) => unit).map((unit) => unit.text);
     };

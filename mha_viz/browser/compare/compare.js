@@ -11,148 +11,147 @@ import { held, pinAt } from "./spots.js";
 import { drawTable } from "./tables.js";
 import { encodeTogether, parseTogether } from "./together.js";
 import { Comparison } from "./comparison.js";
-/** @import { Parts } from "../dom.js" */
-/** @import { Unit } from "../geometry.js" */
-/** @import { ShownHead } from "../links.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Send } from "../post.js" */
 /** @import { Drawing, Look } from "../stage.js" */
-/** @import { DrawnDifference } from "./difference.js" */
-/** @import { PanelPart } from "./parts.js" */
+/** @import { Derived } from "./panels.js" */
 /** @import { Panels } from "./set.js" */
-/** @import { PanelsView, Refusal } from "./together.js" */
+/** @import { PanelsView } from "./together.js" */
 
 /**
- * @typedef {object} CompareApp
- * @property {HTMLElement} root
- * @property {Panels} set
- * @property {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
- *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} derived
- * @property {Comparison} comparison
- * @property {number} frame
- * @property {Look} look
+ * What the drawings of a comparison share: what was read, and what the view shows of it; the view, and what is pointed
+ * at; and the look.
+ *
+ * @typedef {object} Stores
+ * @property {{ set: Panels, derived: Derived }} read
  * @property {Stage<PanelsView>} stage
- * @property {Parts & { panels: PanelPart[] }} part
+ * @property {Look} look
  */
-
-/** @typedef {{ show: (bytes: Uint8Array) => void, stop: () => void }} CompareOnPage */
 
 const EMPTY = "No heads chosen yet. Press + Compare on the Explore page.";
 const ALONE =
   "Add a second head with + Compare on the Explore page, or duplicate this one, to see both side by side on one scale.";
 
-/** @type {(root: HTMLElement, send: Send, locate?: () => string) => CompareOnPage} */
-export function compare(root, send, locate = () => window.location.search) {
-  /** @type {CompareApp} */
-  const app = /** @type {any} */ ({
-    root,
-    set: null,
-    derived: null, // what the view shows of every panel
-    frame: 0,
-    look: /** @type {Look} */ ({ veil: 0.5 }), // lighter than in the explorer, because the other rows are compared
-  });
-  app.stage = new Stage(send, locate, drawingOf(app));
-  app.part = page({
-    change: (fields, delay) => app.stage.change(fields, delay),
-    subtract: (ofSecond) => subtract(app, ofSecond),
-    edit: (change) => app.comparison.edit(app.set, change),
-    table: () => drawTable(app),
-  });
-  app.comparison = new Comparison(send, app.stage, (words) => {
-    app.part.announcement.textContent = words;
-  });
-  root.replaceChildren(app.part.all);
-  listenToDifference(app);
-  return { show: (bytes) => drawPanels(app, bytes), stop: () => stop(app) };
-}
+/** @type {(root: HTMLElement, send: Send, locate?: () => string) => Compare} */
+export const compare = (root, send, locate = () => window.location.search) => new Compare(root, send, locate);
 
-/** @type {(app: CompareApp) => Drawing<PanelsView>} */
-const drawingOf = (app) => ({
-  isReady: () => !!app.set,
-  parse: (params) => parseTogether(params, app.set),
-  adopted: () => {},
-  message: (view) => ({ of: app.set.key, ...encodeTogether(view, app.set) }),
-  held: () => held(app),
-  pin: (spot) => pinAt(app, spot),
-  draw: () => draw(app),
-  drawFocus: (now) => (now ? refresh(app) : refreshSoon(app)),
-});
+class Compare {
+  #frame = 0;
+  #root;
+  #stores;
+  #comparison;
+  #part;
 
-// Many moves of the pointer lead to one drawing.
-/** @type {(app: CompareApp) => void} */
-function refreshSoon(app) {
-  app.frame ||= requestAnimationFrame(() => {
-    app.frame = 0;
-    refresh(app);
-  });
-}
-
-/** @type {(app: CompareApp) => void} */
-function stop(app) {
-  app.stage.stop();
-  cancelAnimationFrame(app.frame);
-}
-
-/** @type {(app: CompareApp) => void} */
-function draw(app) {
-  const { set, part, look, root, stage } = app;
-  if (!set) return;
-  readLook(look, root, set.themes, part.hint);
-  part.all.classList.toggle("empty", !set.panels.length);
-  part.hint.textContent = hint(set);
-  part.how.hidden = set.panels.length < 2;
-  if (set.panels.length) {
-    derive(app);
-    setControls(part, set, stage.view);
-    setBegun(part, set, stage.view, { change: (fields) => stage.change(fields) });
-    drawScale(app);
-    measure(app);
+  /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
+  constructor(root, send, locate) {
+    const stage = new Stage(send, locate, this.#drawing());
+    const read = /** @type {Stores["read"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // nothing yet
+    const look = /** @type {Look} */ ({ veil: 0.5 }); // lighter than in the explorer: the other rows are compared
+    this.#root = root;
+    this.#stores = { read, stage, look };
+    this.#part = page({
+      change: (fields, delay) => stage.change(fields, delay),
+      subtract: (ofSecond) => this.#subtract(ofSecond),
+      edit: (change) => this.#comparison.edit(read.set, change),
+      table: () => drawTable(this.#stores, this.#part),
+    });
+    this.#comparison = new Comparison(send, stage, (words) => {
+      this.#part.announcement.textContent = words;
+    });
+    root.replaceChildren(this.#part.all);
+    listenToDifference(this.#stores, this.#part);
   }
-  drawDifference(app);
-  refresh(app, true);
-  drawTable(app);
+
+  /** @type {() => Drawing<PanelsView>} */
+  #drawing() {
+    const set = () => this.#stores.read.set;
+    return {
+      isReady: () => !!set(),
+      parse: (params) => parseTogether(params, set()),
+      adopted: () => {},
+      message: (view) => ({ of: set().key, ...encodeTogether(view, set()) }),
+      held: () => held(this.#stores),
+      pin: (spot) => pinAt(this.#stores, spot),
+      draw: () => this.#draw(),
+      drawFocus: (now) => (now ? refresh(this.#stores, this.#part) : this.#refreshSoon()),
+    };
+  }
+
+  // Show the panels in these bytes.
+  /** @type {(bytes: Uint8Array) => void} */
+  show(bytes) {
+    const { read } = this.#stores;
+    const next = unpackPanels(bytes);
+    const isSame = read.set?.key === next.key;
+    if (!isSame) this.#arrive(next);
+    this.#draw();
+    if (!isSame) this.#comparison.settle(read.set, this.#part.panels);
+  }
+
+  stop() {
+    this.#stores.stage.stop();
+    cancelAnimationFrame(this.#frame);
+  }
+
+  // Many moves of the pointer lead to one drawing.
+  #refreshSoon() {
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      refresh(this.#stores, this.#part);
+    });
+  }
+
+  #draw() {
+    const { read, stage, look } = this.#stores;
+    const [{ set }, part] = [read, this.#part];
+    if (!set) return;
+    readLook(look, this.#root, set.themes, part.hint);
+    part.all.classList.toggle("empty", !set.panels.length);
+    part.hint.textContent = hint(set);
+    part.how.hidden = set.panels.length < 2;
+    if (set.panels.length) {
+      derive(this.#stores);
+      setControls(part, set, stage.view);
+      setBegun(part, set, stage.view, { change: (fields) => stage.change(fields) });
+      drawScale(this.#stores, part);
+      measure(this.#stores, part);
+    }
+    drawDifference(this.#stores, part);
+    refresh(this.#stores, part, true);
+    drawTable(this.#stores, part);
+  }
+
+  /** @type {(next: Panels) => void} */
+  #arrive(next) {
+    const [{ read, stage }, part] = [this.#stores, this.#part];
+    Object.assign(read, { set: next, derived: null });
+    stage.adopt(this.#comparison.viewOf(next));
+    part.panels = next.panels.map((_, index) =>
+      panelOf(next, index, { edit: (change) => this.#comparison.edit(next, change) }),
+    );
+    part.panels.forEach((_, index) => listenTo(this.#stores, part, index));
+    part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
+  }
+
+  // Two panels to subtract; if only one is chosen, the other is its neighbour.
+  /** @type {(ofSecond: boolean) => void} */
+  #subtract(ofSecond) {
+    const [{ stage }, part] = [this.#stores, this.#part];
+    const [first, second] = [part.first.value, part.second.value];
+    const [one, other] = ofSecond ? [second, first] : [first, second];
+    if (one === "") return stage.change({ diff: null });
+    const neighbour = +one ? +one - 1 : 1;
+    /** @type {[number, number]} */
+    const pair = [+one, other === "" || +other === +one ? neighbour : +other];
+    stage.change({ diff: ofSecond ? pair.reverse() : pair });
+    part.diff.scrollIntoView({ block: "nearest" });
+  }
 }
 
 /** @type {(set: Panels) => string} */
 function hint({ panels, editable }) {
   if (!panels.length) return EMPTY;
   return panels.length === 1 && editable ? ALONE : "";
-}
-
-// ---- Data from the server -------------------------------------------------------------------------------------
-
-/** @type {(app: CompareApp, bytes: Uint8Array) => void} */
-function drawPanels(app, bytes) {
-  const next = unpackPanels(bytes);
-  const isSame = app.set?.key === next.key;
-  if (!isSame) arrive(app, next);
-  draw(app);
-  if (!isSame) app.comparison.settle(app.set, app.part.panels);
-}
-
-/** @type {(app: CompareApp, next: Panels) => void} */
-function arrive(app, next) {
-  const { part, stage, comparison } = app;
-  Object.assign(app, { set: next, derived: null });
-  stage.adopt(comparison.viewOf(next));
-  part.panels = next.panels.map((_, index) =>
-    panelOf(next, index, { edit: (change) => comparison.edit(next, change) }),
-  );
-  part.panels.forEach((panel, index) => listenTo(app, panel, index));
-  part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
-}
-
-// Two panels to subtract; if only one is chosen, the other is its neighbour.
-/** @type {(app: CompareApp, ofSecond: boolean) => void} */
-function subtract({ part, stage }, ofSecond) {
-  const [first, second] = [part.first.value, part.second.value];
-  const [one, other] = ofSecond ? [second, first] : [first, second];
-  if (one === "") return stage.change({ diff: null });
-  const neighbour = +one ? +one - 1 : 1;
-  /** @type {[number, number]} */
-  const pair = [+one, other === "" || +other === +one ? neighbour : +other];
-  stage.change({ diff: ofSecond ? pair.reverse() : pair });
-  part.diff.scrollIntoView({ block: "nearest" });
 }
 
 const FAILURE = "This comparison failed. Reload the page without the part of its address after “&”.";

@@ -8,12 +8,14 @@ import { drawCanvasPair } from "./canvas_pair.js";
 import { allSay, amount, bold, differenceSays, softly } from "./says.js";
 import { spotIn } from "./spots.js";
 import { difference, largest, signedShades, toldApart } from "./together.js";
-/** @import { Children } from "../dom.js" */
+/** @import { Children, Parts } from "../dom.js" */
 /** @import { Unit } from "../geometry.js" */
 /** @import { HeatScene, Pictured } from "../heatmap.js" */
 /** @import { Span, Spot } from "../layouts.js" */
 /** @import { Settings } from "../view.js" */
-/** @import { CompareApp } from "./compare.js" */
+/** @import { Stage } from "../stage.js" */
+/** @import { Stores } from "./compare.js" */
+/** @import { PanelPart } from "./parts.js" */
 /** @import { Panels } from "./set.js" */
 /** @import { Difference, PanelsView, Refusal } from "./together.js" */
 
@@ -39,22 +41,22 @@ export function subtracted(set, view) {
 }
 
 // Everything except the heatmap, which shows what is pointed at.
-/** @type {(app: CompareApp) => void} */
-export function drawDifference(app) {
-  const { set, derived, part, look } = app;
-  const { diff } = app.stage.view;
+/** @type {(stores: Stores, part: Parts) => void} */
+export function drawDifference({ read, stage, look }, part) {
+  const { set, derived } = read;
+  const { diff } = stage.view;
   part.diff.hidden = !diff;
   if (!diff) return;
   part.diffTitle.replaceChildren(...title(set, diff));
   const result = /** @type {DrawnDifference | Refusal} */ (derived.diff);
   part.diffBody.hidden = !result.partner;
-  part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(app, diff, result)));
+  part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(stage, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
   const end = number(result.top, { quantity: result.kind.quantity });
   part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}, marked −  `, amount(`−${end}`));
   part.diffMore.replaceChildren(amount(`+${end}`), `  more in panel ${diff[1] + 1}`);
-  part.list.replaceChildren(...result.largest.map((cell) => listed(app, diff, result, cell)));
+  part.list.replaceChildren(...result.largest.map((cell) => listed(stage, diff, result, cell)));
   if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));
 }
 
@@ -76,8 +78,8 @@ function meaning(set, [p, q]) {
 }
 
 // Why two panels cannot be subtracted, with a button that helps, if there is one.
-/** @type {(app: CompareApp, diff: [number, number], result: Refusal) => Children} */
-function refusal({ stage }, [p, q], { ours, theirs, remedy, isMixed }) {
+/** @type {(stage: Stage<PanelsView>, diff: [number, number], result: Refusal) => Children} */
+function refusal(stage, [p, q], { ours, theirs, remedy, isMixed }) {
   if (isMixed) return [MIXED];
   if (!remedy) {
     const list = [...onlyIn(ours, p), ...onlyIn(theirs, q)].flatMap((span, i) => [i ? "; " : "", span]);
@@ -103,8 +105,8 @@ function remedyWords({ unit, special }) {
   return unit ? ["Compare by words", pieces] : ["Hide special tokens", tokens];
 }
 
-/** @type {(app: CompareApp, diff: [number, number], result: DrawnDifference, cell: number) => HTMLElement} */
-function listed({ stage }, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
+/** @type {(stage: Stage<PanelsView>, diff: [number, number], result: DrawnDifference, cell: number) => HTMLElement} */
+function listed(stage, [at], { rows, cols, d, C, first, second, top, kind }, cell) {
   const spot = { at, row: Math.floor(cell / C), col: cell % C };
   const [come, leave] = [() => stage.hover(spot), () => stage.hover(null)];
   const numbers = [number(first[cell], kind), number(second[cell], kind), signed(d[cell], kind)];
@@ -121,15 +123,16 @@ function listed({ stage }, [at], { rows, cols, d, C, first, second, top, kind },
 // ---- What is pointed at ---------------------------------------------------------------------------------------
 
 // The panel whose rows and columns the difference has.
-/** @type {(app: CompareApp) => number} */
-const subtractedFrom = ({ stage }) => stage.view.diff?.[0] ?? 0;
+/** @type {(stage: Stage<PanelsView>) => number} */
+const subtractedFrom = (stage) => stage.view.diff?.[0] ?? 0;
 
-/** @type {(app: CompareApp, spot: Spot | null, all: boolean) => void} */
-export function refreshDifference(app, spot, all) {
-  const { set, derived, part, look } = app;
+/** @type {(stores: Stores, part: Parts, spot: Spot | null, all: boolean) => void} */
+export function refreshDifference(stores, part, spot, all) {
+  const { read, stage, look } = stores;
+  const { set, derived } = read;
   const result = derived?.diff;
   if (!result?.partner || part.diff.hidden) return;
-  const here = spotIn(app, set.panels[subtractedFrom(app)].reading, spot);
+  const here = spotIn(stores, set.panels[subtractedFrom(stage)].reading, spot);
   const key = JSON.stringify(here);
   if (!all && key === part.drawn) return;
   part.drawn = key;
@@ -139,7 +142,7 @@ export function refreshDifference(app, spot, all) {
   const width = all ? Math.min(680, part.map.box.clientWidth - 12) : 0;
   const size = { width, height: Math.max(380, look.height), most: 0 };
   drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours, label: undefined, ...size });
-  part.diffSays.replaceChildren(...differenceSays(app, here));
+  part.diffSays.replaceChildren(...differenceSays(stores, here));
   part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
   markEntries(part.list, result, focus);
 }
@@ -153,25 +156,25 @@ function markEntries(list, { largest: cells, C }, focus) {
   );
 }
 
-/** @type {(app: CompareApp) => void} */
-export function listenToDifference(app) {
-  const { part, stage } = app;
+/** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
+export function listenToDifference(stores, part) {
+  const { read, stage } = stores;
   /** @type {(event: MouseEvent) => Spot | null} */
   const cell = (event) => {
-    const result = app.derived?.diff;
+    const result = read.derived?.diff;
     if (!part.map.layout || !result?.partner) return null;
     const spot = heatmapSpotAt(part.map.layout, result.R, result.C, ...pointOn(part.map.canvas, event));
-    return spot && { ...spot, at: subtractedFrom(app) };
+    return spot && { ...spot, at: subtractedFrom(stage) };
   };
   const about = () => {
-    const at = subtractedFrom(app);
-    const spot = spotIn(app, app.set.panels[at].reading, stage.focused());
+    const at = subtractedFrom(stage);
+    const spot = spotIn(stores, read.set.panels[at].reading, stage.focused());
     const from = spot && !spot.missing ? /** @type {Spot} */ ({ at, row: spot.row, col: spot.col }) : null;
-    const { R, C } = /** @type {DrawnDifference} */ (app.derived.diff);
+    const { R, C } = /** @type {DrawnDifference} */ (read.derived.diff);
     return { from, isHeat: true, R, C, start: { at }, walked };
   };
   const walked = () => {
-    part.announcement.textContent = `${part.diffSays.textContent}. ${allSay(app)}`;
+    part.announcement.textContent = `${part.diffSays.textContent}. ${allSay(read.set, part.panels)}`;
   };
   stage.attend(part.map.canvas, cell, about);
 }

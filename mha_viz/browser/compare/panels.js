@@ -14,22 +14,33 @@ import { allSay, panelSays } from "./says.js";
 import { nameOf, readingOf } from "./set.js";
 import { spotIn } from "./spots.js";
 import { columns, scaleWords, sharedShades, topOf, unitsOf } from "./together.js";
+/** @import { Unit } from "../geometry.js" */
 /** @import { Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
 /** @import { Kind } from "../view.js" */
-/** @import { CompareApp } from "./compare.js" */
+/** @import { Parts } from "../dom.js" */
+/** @import { Stores } from "./compare.js" */
 /** @import { PanelPart } from "./parts.js" */
+/** @import { DrawnDifference } from "./difference.js" */
 /** @import { Place } from "./spots.js" */
+/** @import { Refusal } from "./together.js" */
+
+/** @typedef {Parts & { panels: PanelPart[] }} Sheet */
+/**
+ * What the view shows of every panel.
+ *
+ * @typedef {{ key: string, units: Unit[][], columns: Unit[][], heads: ShownHead[], top: number, standing:
+ *   Record<string, ([number, number] | null)[]>, diff: DrawnDifference | Refusal | null }} Derived
+ */
 
 const GAP = 32; // gaps between panels, pixels
 const LEAST = 292; // the least width of a panel, pixels
 const LINKS_WIDTH = 560; // the greatest width of a link diagram
 
 // What the view shows of every panel, computed once per view.
-/** @type {(app: CompareApp) => void} */
-export function derive(app) {
-  const { set, look, derived } = app;
-  const { view } = app.stage;
+/** @type {(stores: Stores) => void} */
+export function derive({ read, stage: { view }, look }) {
+  const { set, derived } = read;
   const { unit, special, links, scale, diff, as } = view;
   const key = JSON.stringify([set.key, unit, special, links, scale, diff, as, look.theme]);
   if (derived?.key === key) return;
@@ -48,7 +59,7 @@ export function derive(app) {
     dash: /** @type {number[]} */ ([]),
     ...(parts[index].signed ? signColours(look) : {}),
   }));
-  app.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
+  read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
 // What the numbers of all panels are: with signs if any has, and no shares if any are none.
@@ -58,8 +69,8 @@ const kindOf = (heads) => {
   return parts.find(({ signed }) => signed) ?? parts.find((part) => !isShare(part)) ?? {};
 };
 
-/** @type {(app: CompareApp) => void} */
-export function drawScale({ set, derived, part, look, stage }) {
+/** @type {(stores: Stores, part: Parts) => void} */
+export function drawScale({ read: { set, derived }, stage, look }, part) {
   const { as, scale } = stage.view;
   const isSigned = derived.heads.some((head) => head.part.signed);
   const stops = as === "links" ? `transparent, ${look.ink}` : (isSigned ? look.signed : look.ramp).join();
@@ -70,8 +81,8 @@ export function drawScale({ set, derived, part, look, stage }) {
 }
 
 // All panels have one size and one layout, whatever they show, so that cells can be compared by position.
-/** @type {(app: CompareApp) => void} */
-export function measure({ set, derived, part, look, stage }) {
+/** @type {(stores: Stores, part: Sheet) => void} */
+export function measure({ read: { set, derived }, stage, look }, part) {
   const isLinks = stage.view.as === "links";
   const { units, columns: others } = derived;
   const most = Math.max(1, ...[...units, ...others].map((each) => each.length));
@@ -91,30 +102,32 @@ export function measure({ set, derived, part, look, stage }) {
 }
 
 // Draw what has changed: a panel with an unchanged focus keeps its picture.
-/** @type {(app: CompareApp, all?: boolean) => void} */
-export function refresh(app, all = false) {
-  if (!app.set) return;
-  const spot = app.stage.focused();
-  app.part.panels.forEach((panel, index) => {
-    const here = spotIn(app, app.set.panels[index].reading, spot);
+/** @type {(stores: Stores, part: Sheet, all?: boolean) => void} */
+export function refresh(stores, part, all = false) {
+  const { set } = stores.read;
+  if (!set) return;
+  const spot = stores.stage.focused();
+  part.panels.forEach((panel, index) => {
+    const here = spotIn(stores, set.panels[index].reading, spot);
     const key = JSON.stringify(here);
     if (!all && key === panel.drawn) return;
     panel.drawn = key;
-    drawPanel(app, panel, index, here, all);
+    drawPanel(stores, panel, index, here, all);
   });
-  refreshDifference(app, spot, all);
+  refreshDifference(stores, part, spot, all);
 }
 
-/** @type {(app: CompareApp, panel: PanelPart, index: number, here: Place | null, all: boolean) => void} */
-function drawPanel(app, panel, index, here, all) {
-  const { set, derived, look } = app;
-  const { view } = app.stage;
+/** @type {(stores: Stores, panel: PanelPart, index: number, here: Place | null, all: boolean) => void} */
+function drawPanel(stores, panel, index, here, all) {
+  const { set, derived } = stores.read;
+  const { stage, look } = stores;
+  const { view } = stage;
   const { reading } = set.panels[index];
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];
   const [head, focus] = [derived.heads[index], here?.missing ? null : here];
   const links = view.as === "links" ? { heads: [head] } : {};
   drawCanvasPair(panel, { rows, cols, head, ...links, focus: null }, focus, all, look);
-  panel.says.replaceChildren(...panelSays(app, index, here));
+  panel.says.replaceChildren(...panelSays(stores, index, here));
   panel.says.classList.toggle("rest", !here);
   const note = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
   if (panel.note.textContent !== note) panel.note.textContent = note;
@@ -125,16 +138,17 @@ function drawPanel(app, panel, index, here, all) {
 
 // ---- Pointer and keys -----------------------------------------------------------------------------------------
 
-/** @type {(app: CompareApp, panel: PanelPart, index: number) => void} */
-export function listenTo(app, panel, index) {
-  const { stage } = app;
-  const { reading } = app.set.panels[index];
+/** @type {(stores: Stores, part: Sheet, index: number) => void} */
+export function listenTo(stores, part, index) {
+  const { read, stage } = stores;
+  const panel = part.panels[index];
+  const { reading } = read.set.panels[index];
   const isLinks = () => stage.view.as === "links";
   /** @type {() => [number, number]} */
-  const counts = () => [app.derived.units[reading].length, app.derived.columns[reading].length];
+  const counts = () => [read.derived.units[reading].length, read.derived.columns[reading].length];
   /** @type {(event: MouseEvent) => Spot | null} */
   const where = (event) => {
-    if (!panel.layout || !app.derived) return null;
+    if (!panel.layout || !read.derived) return null;
     const [x, y] = pointOn(panel.canvas, event);
     const spot = isLinks()
       ? linksSpotAt(panel.layout, ...counts(), x, y + panel.box.scrollTop)
@@ -142,28 +156,29 @@ export function listenTo(app, panel, index) {
     return spot && { at: index, ...spot };
   };
   const about = () => {
-    const here = spotIn(app, reading, stage.focused());
+    const here = spotIn(stores, reading, stage.focused());
     const from = here && !here.missing ? /** @type {Spot} */ ({ at: index, row: here.row, col: here.col }) : null;
     const [R, C] = counts();
     return { from, isHeat: !isLinks(), R, C, start: { at: index }, walked };
   };
   /** @type {(spot: Spot) => void} */
   const walked = (spot) => {
-    app.part.announcement.textContent = allSay(app);
+    part.announcement.textContent = allSay(read.set, part.panels);
     if (isLinks()) reveal(panel.box, (spot.row ?? spot.col) * panel.layout.rowHeight);
   };
   stage.attend(panel.canvas, where, about);
-  panel.box.onscroll = () => follow(app, panel, index);
+  panel.box.onscroll = () => follow(stores, part, index);
 }
 
 // Panels with the same layout scroll together.
-/** @type {(app: CompareApp, panel: PanelPart, index: number) => void} */
-function follow(app, panel, index) {
+/** @type {(stores: Stores, part: Sheet, index: number) => void} */
+function follow(stores, part, index) {
+  const panel = part.panels[index];
   const { scrollTop, scrollLeft } = panel.box;
-  for (const other of app.part.panels) {
+  for (const other of part.panels) {
     if (other === panel) continue;
     if (other.box.scrollTop !== scrollTop) other.box.scrollTop = scrollTop;
     if (other.box.scrollLeft !== scrollLeft) other.box.scrollLeft = scrollLeft;
   }
-  if (app.stage.view.as === "links") drawPanel(app, panel, index, JSON.parse(panel.drawn), true);
+  if (stores.stage.view.as === "links") drawPanel(stores, panel, index, JSON.parse(panel.drawn), true);
 }

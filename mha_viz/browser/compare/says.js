@@ -8,8 +8,10 @@ import { nameOf } from "./set.js";
 /** @import { Axes, Block, Unit } from "../geometry.js" */
 /** @import { Cells, Span } from "../layouts.js" */
 /** @import { Kind, Settings } from "../view.js" */
-/** @import { CompareApp } from "./compare.js" */
+/** @import { Stores } from "./compare.js" */
 /** @import { DrawnDifference } from "./difference.js" */
+/** @import { PanelPart } from "./parts.js" */
+/** @import { Panels } from "./set.js" */
 /** @import { Place } from "./spots.js" */
 
 /** @type {(text: string) => HTMLElement} */
@@ -28,8 +30,8 @@ const textOf = (units, from, count = 1) =>
     .join(" ");
 
 // One link with its exact weight, or the largest of a word; without a pointer, the strongest link.
-/** @type {(app: CompareApp, index: number, spot: Place | null) => Children} */
-export function panelSays({ set, derived, stage }, index, spot) {
+/** @type {(stores: Stores, index: number, spot: Place | null) => Children} */
+export function panelSays({ read: { set, derived }, stage }, index, spot) {
   const { reading } = set.panels[index];
   const { part } = derived.heads[index];
   const axes = { rows: derived.units[reading], cols: derived.columns[reading] };
@@ -90,12 +92,12 @@ function lacking(view, unit) {
 }
 
 // The sentences of every panel, for screen readers.
-/** @type {(app: CompareApp) => string} */
-export const allSay = ({ part, set }) =>
-  part.panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");
+/** @type {(set: Panels, panels: PanelPart[]) => string} */
+export const allSay = (set, panels) =>
+  panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");
 
-/** @type {(app: CompareApp, spot: Place | null) => Children} */
-export function differenceSays({ derived, stage }, spot) {
+/** @type {(stores: Stores, spot: Place | null) => Children} */
+export function differenceSays({ read: { derived }, stage }, spot) {
   const { rows, cols, d, C, first, second, kind } = /** @type {DrawnDifference} */ (derived.diff);
   if (spot?.missing) return lacking(stage.view, spot.missing);
   if (!spot) return [softly("Point at a cell: every panel shows that link.")];

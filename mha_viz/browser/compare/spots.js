@@ -4,7 +4,8 @@ import { sideOf } from "./set.js";
 import { counterparts, partners } from "./together.js";
 /** @import { Pin, Unit } from "../geometry.js" */
 /** @import { Span, Spot } from "../layouts.js" */
-/** @import { CompareApp } from "./compare.js" */
+/** @import { Stores } from "./compare.js" */
+/** @import { Derived } from "./panels.js" */
 /** @import { Panels } from "./set.js" */
 /** @import { PanelsView } from "./together.js" */
 
@@ -17,18 +18,18 @@ import { counterparts, partners } from "./together.js";
 /**
  * What is needed to tell where a spot is in other panels.
  *
- * @typedef {{ set: Panels, derived: Pick<CompareApp["derived"], "units" | "standing"> & { columns?: Unit[][], diff: {
- *   partner?: number[] } | null }, stage: { view: PanelsView } }} Pointed
+ * @typedef {{ read: { set: Panels, derived: Pick<Derived, "units" | "standing"> & { columns?: Unit[][], diff: {
+ *   partner?: number[] } | null } }, stage: { view: PanelsView } }} Pointed
  */
 
 // The rows, or the columns, of every reading.
-/** @type {(derived: Pointed["derived"], side: "rows" | "cols") => Unit[][]} */
+/** @type {(derived: Pointed["read"]["derived"], side: "rows" | "cols") => Unit[][]} */
 const unitsOn = ({ units, columns }, side) => (side === "cols" && columns) || units;
 
 // The units of reading j that correspond to each unit of reading i along one axis; while two panels are subtracted,
 // replaced words correspond too.
-/** @type {(app: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
-function standing({ set, derived, stage }, side, i, j) {
+/** @type {(stores: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
+function standing({ read: { set, derived }, stage }, side, i, j) {
   const key = `${side} ${i}-${j}`;
   if (derived.standing[key]) return derived.standing[key];
   const [ours, theirs] = [i, j].map((reading) => unitsOn(derived, side)[reading]);
@@ -41,20 +42,21 @@ function standing({ set, derived, stage }, side, i, j) {
 }
 
 // A spot in another reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
-/** @type {(app: Pointed, reading: number, spot: Spot | null) => Place | null} */
-export function spotIn(app, reading, spot) {
+/** @type {(stores: Pointed, reading: number, spot: Spot | null) => Place | null} */
+export function spotIn(stores, reading, spot) {
   if (!spot) return null;
-  const from = app.set.panels[spot.at ?? 0].reading;
+  const { set, derived } = stores.read;
+  const from = set.panels[spot.at ?? 0].reading;
   /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
-  const place = (side, index) => (index === null ? [null, 1] : standing(app, side, from, reading)[index]);
+  const place = (side, index) => (index === null ? [null, 1] : standing(stores, side, from, reading)[index]);
   const [rows, cols] = [place("rows", spot.row), place("cols", spot.col)];
-  if (!rows) return { missing: unitsOn(app.derived, "rows")[from][spot.row ?? 0] };
-  if (!cols) return { missing: unitsOn(app.derived, "cols")[from][spot.col ?? 0] };
+  if (!rows) return { missing: unitsOn(derived, "rows")[from][spot.row ?? 0] };
+  if (!cols) return { missing: unitsOn(derived, "cols")[from][spot.col ?? 0] };
   return /** @type {Span} */ ({ row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] });
 }
 
-/** @type {(app: CompareApp) => Spot | null} */
-export function held({ set, derived, stage }) {
+/** @type {(stores: Stores) => Spot | null} */
+export function held({ read: { set, derived }, stage }) {
   if (!stage.view.pin || !derived) return null;
   const { at, query, key } = stage.view.pin;
   const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(
@@ -66,8 +68,8 @@ export function held({ set, derived, stage }) {
   return spot.row === -1 || spot.col === -1 ? null : spot;
 }
 
-/** @type {(app: CompareApp, spot: Spot) => Pin} */
-export function pinAt({ set, derived }, { at = 0, row, col }) {
+/** @type {(stores: Stores, spot: Spot) => Pin} */
+export function pinAt({ read: { set, derived } }, { at = 0, row, col }) {
   const { reading } = set.panels[at];
   /** @type {(units: Unit[], unit: number | null) => number | null} */
   const token = (units, unit) => (unit === null ? null : units[unit].tokens[0]);

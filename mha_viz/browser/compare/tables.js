@@ -7,22 +7,24 @@ import { differenceTable, shortName } from "./parts.js";
 import { readingOf } from "./set.js";
 import { largest } from "./together.js";
 /** @import { Parts } from "../dom.js" */
-/** @import { CompareApp } from "./compare.js" */
+/** @import { Stores } from "./compare.js" */
 /** @import { DrawnDifference } from "./difference.js" */
 /** @import { Panels } from "./set.js" */
 
 const TABLED = 300;
 
-/** @type {(app: CompareApp) => void} */
-export function drawTable(app) {
-  const { set, derived, part } = app;
+/** @type {(stores: Stores, part: Parts) => void} */
+export function drawTable({ read, stage }, part) {
+  const { set, derived } = read;
   if (!set.panels.length || !part.table.open) return;
-  const { diff } = app.stage.view;
+  const { diff } = stage.view;
   const result = derived.diff?.partner ? derived.diff : null;
   drawMenu(set, part, !!result);
   const which = part.tableOf.value;
   const isDifference = which === "diff" && diff && result;
-  part.tableBox.replaceChildren(...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(app, +which)));
+  part.tableBox.replaceChildren(
+    ...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(read, +which)),
+  );
 }
 
 /** @type {(set: Panels, part: Parts, hasDifference: boolean) => void} */
@@ -38,7 +40,7 @@ function drawMenu(set, part, hasDifference) {
   part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
 }
 
-/** @type {(app: CompareApp, index: number) => HTMLElement[]} */
+/** @type {(read: Stores["read"], index: number) => HTMLElement[]} */
 function tableOfPanel({ set, derived }, index) {
   const { reading } = set.panels[index];
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];

@@ -57,7 +57,8 @@ class Cases(NamedTuple):
         of = ""
         if isinstance(means, Averages):
             of = tasks.digest(means.sentences if means.values is None else means.values.tolist())
-        settings = self.settings._replace(means=of, most=self.sentences(part))
+        request, *of_words = self.settings._replace(means=of, most=self.sentences(part))
+        settings = [request.off, request.method, *of_words]
         return [FORMAT, part.shard.digest, part.kind, settings, part.first if self.drawn else None]
 
     def measured(self, model: tasks.WorkerModel, part: Part) -> Taken:
@@ -65,7 +66,7 @@ class Cases(NamedTuple):
         corpus, annotated = corpus_of(part), self.annotated
         corpus = replace(corpus, has_trees=annotated.has_trees, has_chains=annotated.has_chains)
         settings = self.settings._replace(most=self.sentences(part))
-        run = Measurement(tasks.encoder_of(model), corpus, *settings, first=part.first)
+        run = Measurement(tasks.encoder_of(model), corpus, settings, first=part.first)
         for _ in run.sentences():
             pass
         return replace(run.taken, units=[("", number - part.first) for _, number in run.taken.units])
@@ -98,12 +99,12 @@ class ClusterMeasurement(Measurement):
     ) -> None:
         self._layout = source if isinstance(source, Layout) else cluster.open(source)
         over = settings.means
-        if settings.method in FROM_CORPUS and not isinstance(over, Averages | np.ndarray):
+        if settings.request.method in FROM_CORPUS and not isinstance(over, Averages | np.ndarray):
             self._over = over if isinstance(over, Layout) else cluster.open(over) if over is not None else self._layout
             over = self._over.corpus
-        super().__init__(encoder, self._layout.corpus, *settings._replace(means=over))
-        heads, same_role = (ablation.existing(encoder, heads) for heads in (settings.heads, settings.same_role))
-        self._settings = settings._replace(heads=heads, same_role=same_role)
+        super().__init__(encoder, self._layout.corpus, settings._replace(means=over))
+        off, same_role = (ablation.existing(encoder, heads) for heads in (settings.request.off, settings.same_role))
+        self._settings = settings._replace(request=replace(settings.request, off=off), same_role=same_role)
         self._cluster = cluster
         cluster.folder = folder
 
@@ -111,7 +112,7 @@ class ClusterMeasurement(Measurement):
         """Add one part after the other, once the mean outputs that heads are replaced by are known."""
         if self._averaged is not None:
             yield from self._average()
-        settings = self._settings._replace(means=self.averages if self._settings.method in FROM_CORPUS else None)
+        settings = self._settings._replace(means=self.averages if self._method in FROM_CORPUS else None)
         drawn = self.measure == WORD and not settings.relation
         cases = Cases(settings, self._layout.corpus, drawn)
         parts = [part for part in self._layout.parts if cases.sentences(part) > 0]
@@ -125,7 +126,7 @@ class ClusterMeasurement(Measurement):
 
     def _average(self) -> Iterator[Progress]:
         """Take the means that the workers sum, or the sentences that they read."""
-        if self._settings.method == RESAMPLE:
+        if self._method == RESAMPLE:
             yield from self._draw_from()
             return
         means, model = ablation.Means(self._encoder), tasks.WorkerModel.opened_by(self._encoder)

@@ -63,8 +63,8 @@ def show_comparison(what: Url) -> None:
         return
     ask_part(what.where)
     read = inference.requested_reading if chosen in OF_WEIGHTS else inference.read_shown
-    second = None if chosen == "word" else what.where.second  # with a sentence of its own, and no question to the model
-    attention = read(what.text, replace(what.where, off=(), second=second))
+    other = "" if chosen == "word" else what.where.request.other  # with a sentence of its own, no question to the model
+    attention = read(what.text, what.where.but(off=(), other=other))
     if attention is None:
         return
     head = _head(attention, what)
@@ -127,7 +127,7 @@ def _comparison(pins: Comparison, where: Address) -> None:
         label = ":primary[Choose heads on Explore]"
         st.page_link(navigation.page("explore"), label=label, query_params=address.now())
         return
-    if QUANTITIES[where.quantity].with_all_heads and any(pin.request.off for pin in pins):
+    if QUANTITIES[where.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
         inference.say_all_on(where)
     each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
     panels = {number: panel for number, panel in each.items() if panel is not None}
@@ -264,9 +264,7 @@ def _similar(attention: Attention, head: Head, what: Url) -> list[Panel]:
 
 def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
     """The sentence, and the same sentence with a word replaced, which is edited in place."""
-    second = what.where.second
-    if second is None:
-        second = replaced(what.text)
+    second = what.where.request.other if "second" in what.parameters else replaced(what.text)
     bound(
         st.text_input, "Change a word, then press Enter", "second", second,
         change=lambda typed: {**second_text(typed), **_fresh("word")}, max_chars=2_000,
@@ -276,7 +274,7 @@ def _word(attention: Attention, head: Head, what: Url) -> list[Panel]:
         what_to_do = "Change a word of the sentence" if second.strip() else "Type the sentence with a word replaced"
         remark(f"{what_to_do}, to see both side by side.")
     else:
-        where = replace(what.where, second=None, off=())  # here the second sentence is the text
+        where = what.where.but(other="", off=())  # here the second sentence is the text
         with guarded(complain):
             other = inference.read(inference.requested(model_of(where), second, where))
             panels.append(Panel(other, head))
@@ -288,7 +286,7 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
     if is_part(attention):
         remark("Heads can be switched off only in models with one stack of layers.")
         return [Panel(attention, head)]
-    off = tuple(one for one in what.where.off if one in attention.every_head())
+    off = tuple(one for one in what.where.request.off if one in attention.every_head())
     if not off:
         with st.container(horizontal=True, vertical_alignment="center"):
             remark("No head is switched off.")
@@ -325,7 +323,7 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     if not ready(model):
         _missing(model, "This comparison needs")
         return [Panel(attention, head)]
-    request_to_it = Request(model.name, what.text, what.where.pair)
+    request_to_it = Request(model.name, what.text, what.where.request.pair)
     other = inference.read_by(beside(request_to_it, attention, what.where))
     if other is None:
         return [Panel(attention, head)]
@@ -377,18 +375,18 @@ def _quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> 
     """The control for the quantity that is drawn, and, for gradients, for the word; a remark instead where only weights
     are compared. ``has_second``: whether a second text is compared with the first by its vector."""
     if is_of_weights:
-        if where.quantity != DEFAULTS["shown"]:
+        if where.request.quantity != DEFAULTS["shown"]:
             drawn_so = "Compared heads, a whole layer and a replaced word can be drawn as"
-            remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.quantity].label}.")
+            remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.request.quantity].label}.")
         return
     bound(
-        st.selectbox, "Shown", "shown", where.quantity, list(QUANTITIES), change=_other_quantity,
+        st.selectbox, "Shown", "shown", where.request.quantity, list(QUANTITIES), change=_other_quantity,
         format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
     )  # fmt: skip
-    if QUANTITIES[where.quantity].of_answer and has_second:
+    if QUANTITIES[where.request.quantity].of_answer and has_second:
         asking.controls(None, where)
-    if where.quantity != DEFAULTS["shown"]:
-        remark(QUANTITIES[where.quantity].about)
+    if where.request.quantity != DEFAULTS["shown"]:
+        remark(QUANTITIES[where.request.quantity].about)
 
 
 def _other_quantity(chosen: str) -> UrlChanges:

@@ -19,7 +19,7 @@ from mha_viz.figures.theme import Theme
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
-from mha_viz.request import Request
+from mha_viz.request import TEXT, Request
 from mha_viz.ui import address, inference
 from mha_viz.ui import head_grid as grid
 from mha_viz.ui.asking import other_text
@@ -44,19 +44,20 @@ def show_patched(first: Attention, second: Attention, held: Head) -> list[PageCh
             remark("Heads are taken from another single text: remove the second sentence first.")
             return drawn
         where = address.url().where
-        model_and_texts = catalog.resolve(first.model).name, first.text.text, second.text.text, where.like.strip()
+        name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
+        request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
         with guarded(complain):
-            patched = inference.wait(model_service().cached(verbs.patched, *model_and_texts), WAITING)
+            patched = inference.wait(model_service().cached(verbs.patched, request), WAITING)
             drawn.append(_show(patched, held, where.like))
         bound(
             st.text_input, "Measure how alike both are to a third sentence", "like", where.like,
             change=_third, keeps=True, max_chars=2_000,
         )  # fmt: skip
-        _say_unread(model_and_texts[0], where.like)
+        _say_unread(request.model, where.like)
         if not drawn or not held.layer or not _side(held, where.path):
             return drawn
         with guarded(complain):
-            paths = model_service().cached(verbs.patched, *model_and_texts, str(held), where.path)
+            paths = model_service().cached(verbs.patched, request, str(held), where.path)
             drawn.append(_show_paths(inference.wait(paths, WAITING), where.like))
     return drawn
 

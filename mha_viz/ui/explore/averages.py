@@ -30,7 +30,7 @@ MEASURED = 256  # readings whose measures are cached
 
 def lines(what: Url) -> tuple[str, ...]:
     """The sentences of the text, one per line; none if it is a single line, a pair, or has gold annotation."""
-    if what.where.pair or what.gold is not None:
+    if what.where.request.pair or what.gold is not None:
         return ()
     typed = tuple(line.strip() for line in what.text.splitlines() if line.strip())
     return typed if len(typed) > 1 else ()

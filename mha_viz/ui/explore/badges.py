@@ -165,7 +165,7 @@ def arrows(what: Url, attention: Attention) -> tuple[Arrow, ...] | None:
         return None
     model = catalog.resolve(attention.model)
     with guarded(complain):
-        future = model_service().cached(verbs.composition, Request(model.name, what.text, what.where.pair))
+        future = model_service().cached(verbs.composition, Request(model.name, what.text, what.where.request.pair))
         try:
             composed: tuple[Arrow, ...] = inference.wait(future, f"{model.label} is being opened…")
             return composed

@@ -87,7 +87,7 @@ def draw(
         show_measuring(attention.model)
     if annotation is not None and where.case is not None:
         gold.show_case(annotation, attention, where.case)
-    if QUANTITIES[where.quantity].of_answer:
+    if QUANTITIES[where.request.quantity].of_answer:
         _ask(attention, where)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
     above, led = st.container(), _led(what, attention)
@@ -216,16 +216,16 @@ def _is_drawn(event: Mapping[str, object], what: Url) -> bool:
 
 def _requested(what: Url) -> tuple[str, ...]:
     """The parts of the request that decide which tokens there are, and which heads an encoder–decoder has."""
-    return what.text, what.where.pair, what.where.target, what.where.part
+    return what.text, what.where.request.pair, what.where.request.target, what.where.request.part
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
     """The parameters that change together with the quantity: norms have no common scale, and rollout has other
     heads."""
-    if (shown or DEFAULTS["shown"]) == where.quantity:
+    if (shown or DEFAULTS["shown"]) == where.request.quantity:
         return {}
     changes = {"scale": address.scale_of(shown)}
-    rows = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.quantity)]
+    rows = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.request.quantity)]
     has_other_heads = any(row.of_layers for row in rows if row)
     return changes | ({"head": None, "on": None} if has_other_heads else {})
 
@@ -240,11 +240,11 @@ def _on_compare() -> None:
         return
     try:
         name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
-        request = of_part(Request(name, what.sentence, what.where.pair), what.where)
+        request = of_part(Request(name, what.sentence, what.where.request.pair), what.where)
         if not request.part:
             request = replace(request, text=what.to_pin(what.sentence), **address.switched_off_in(event))
         pins, _ = comparison.read(what.where.tray)
-        layer = f"Layer {head.layer}" if QUANTITIES[what.where.quantity].of_layers else ""
+        layer = f"Layer {head.layer}" if QUANTITIES[what.where.request.quantity].of_layers else ""
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
     except MhaVizError as error:
         st.toast(plain(str(error)))  # the button may be far from where errors are shown

@@ -118,14 +118,14 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
 def _traced(what: Url, attention: Attention, layer: int) -> Trace:
     """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
-    future = model_service().cached(verbs.trace, Request(model.name, what.text, what.where.pair), layer)
+    future = model_service().cached(verbs.trace, Request(model.name, what.text, what.where.request.pair), layer)
     return inference.wait(future, f"{model.label} is being opened…")
 
 
 def _parts(what: Url, attention: Attention, head: Head, query: int, keys: tuple[int, ...]) -> tuple[ScoreParts, ...]:
     """The parts of the scores of a token with others, by the same model. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
-    asked_of = Request(model.name, what.text, what.where.pair)
+    asked_of = Request(model.name, what.text, what.where.request.pair)
     future = model_service().cached(verbs.score_parts, asked_of, head, query, keys)
     return inference.wait(future, f"{model.label} is being opened…")
 

@@ -155,4 +155,4 @@ def _turn(head: Head) -> None:
 
 
 def _off_now() -> tuple[Head, ...]:
-    return address.url().where.off
+    return address.url().where.request.off

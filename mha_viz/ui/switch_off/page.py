@@ -67,7 +67,7 @@ class SwitchedOff:
     def __init__(self, where: Address, whole: Attention, shown: Attention) -> None:
         self.where, self.whole, self.shown = where, whole, shown
         every = set(whole.every_head())
-        self.off = tuple(head for head in where.off if head in every)  # the page has named the others
+        self.off = tuple(head for head in where.request.off if head in every)  # the page has named the others
         self.effects: Effects | None = None  # until they are said
         self.question = _question(whole, where)
         text = whole.text
@@ -136,7 +136,7 @@ class SwitchedOff:
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
         with right:
             controls(self.whole, self.off, self.each)
-            if not QUANTITIES[self.where.quantity].of_answer:  # whose question is asked above
+            if not QUANTITIES[self.where.request.quantity].of_answer:  # whose question is asked above
                 asking.panel(catalog.resolve(self.whole.model), self.whole, self.where)
         drawn: list[PageChart] = []
         if self.effects is None:
@@ -175,8 +175,8 @@ def _guess() -> None:
 
 def _question(attention: Attention, where: Address) -> Question | None:
     """The question that the URL asks about the text, or about the model's own answer; None if nothing can be asked."""
-    of = Request(attention.model, attention.text.text, where.pair)
-    for place in (where, replace(where, word="")):
+    of = Request(attention.model, attention.text.text, where.request.pair)
+    for place in (where, where.but(word="")):
         with suppress(MhaVizError):
             return inference.question_about(of, place)
     return None

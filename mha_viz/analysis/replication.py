@@ -4,7 +4,9 @@ What the head did before is the lowest of its accuracies on the corpora that it 
 gain over the baseline of the other corpus is five points or more, and *holds, but weaker* if the head then has less
 than three quarters of what it did before. With a smaller gain, a simple rule does as well there if the upper end of the
 head's interval reaches what it did before; if not, the head does it less, or does not do it where it is no better than
-the baseline and under half of what it did before. Roles with a threshold hold if the threshold is met.
+the baseline and under half of what it did before. Roles with a threshold hold, or hold but weaker, where the threshold
+is met. Where it is not, the head does it less as long as its score lies five points or more above the baseline, or
+reaches half of what it was; the baseline is the earlier corpus' where none is known on this one.
 """
 
 from __future__ import annotations
@@ -108,9 +110,11 @@ def _replicated(finding: Finding, here: RoleScore | None) -> Replication:
         return Replication(finding, here, ABSENT)
     if here.n < CASES:
         return Replication(finding, here, FEW)
-    if finding.role not in ("syntax", "coreference"):
-        return Replication(finding, here, HOLDS if here.is_met else FAILS)
-    return Replication(finding, here, _outcome(finding.score if math.isnan(finding.lowest) else finding.lowest, here))
+    before = finding.score if math.isnan(finding.lowest) else finding.lowest
+    if finding.role in ("syntax", "coreference"):
+        return Replication(finding, here, _outcome(before, here))
+    baseline = finding.baseline if math.isnan(here.baseline) else here.baseline
+    return Replication(finding, here, _outcome_of_threshold(before, here, baseline))
 
 
 def _outcome(before: float, here: RoleScore) -> str:
@@ -120,6 +124,13 @@ def _outcome(before: float, here: RoleScore) -> str:
     if here.high >= before:
         return RULE
     return FAILS if here.score <= here.baseline and here.score < GONE * before else LESS
+
+
+def _outcome_of_threshold(before: float, here: RoleScore, baseline: float) -> str:
+    """What became of the share (of an entropy, what is spread) that met a threshold before."""
+    if here.is_met:
+        return HOLDS if here.score >= WEAKER * before - ROUNDING else WEAK
+    return LESS if here.score - baseline >= GAIN - ROUNDING or here.score >= GONE * before - ROUNDING else FAILS
 
 
 class _Measured:

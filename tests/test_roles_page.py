@@ -423,6 +423,29 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
     assert f"Of {len(table)} roles, holds: **" in page.said
 
 
+@pytest.mark.parametrize(("documents", "marked"), [(1, True), (4, True), (5, False), (40, False)])
+def test_every_table_with_an_interval_marks_few_documents(
+    documents: int, marked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = given("minilm")
+    assert evidence is not None
+    few = [
+        replace(profile, tables={name: _over(documents, table) for name, table in profile.tables.items()})
+        for profile in evidence.profiles
+    ]
+    evidence = evidence._replace(profiles=tuple(few))
+    monkeypatch.setattr(studies_room, "_given", lambda name: evidence)
+    page = numbers(head="L3H1")
+    intervals = [t.value for t in page.at.dataframe if {"low", "ci_low"} & set(t.value.columns)]
+    assert len(intervals) >= 4
+    for table in intervals:
+        assert ("few documents" in str(table["documents"].tolist())) is marked, table.columns
+
+
+def _over(documents: int, table: Any) -> Any:
+    return table.assign(documents=documents) if "documents" in table else table
+
+
 @pytest.mark.usefixtures("in_process")
 def test_plain_text_has_no_relations_to_hold() -> None:
     corpus = uploads.read_apart(b"The cat sat on the mat.\n" * 20, "cats.txt")

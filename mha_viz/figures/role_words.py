@@ -214,6 +214,13 @@ def over(documents: int | None) -> str:
     return f" over {documents:,} documents{blocks}{few}"
 
 
+def marked_few(documents: Iterable[int | None]) -> list[int | str | None]:
+    """The cells of a table on how many documents each interval is over; all in words if one is over few."""
+    counts = [*documents]
+    few = any(count is not None and count < FEW for count in counts)
+    return [f"{n}{', few documents' * (n < FEW)}" if few and n is not None else n for n in counts]
+
+
 def best_baseline(finding: Finding) -> tuple[str, float]:
     """The simple rule with the best score that a role is compared with: its name and its score."""
     if finding.role == "syntax":

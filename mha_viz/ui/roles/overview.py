@@ -37,7 +37,7 @@ from mha_viz.numerals import counted
 from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.components import apply_style
-from mha_viz.ui.parts import PERCENT
+from mha_viz.ui.parts import PERCENT, percentages
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
@@ -301,7 +301,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
             "role": f.role,
             "what": linked_words(f),
             "status": standing(f),
-            **{name: 100 * value for name, value in zip(PERCENTAGES, _shares(f), strict=True)},
+            **dict(zip(PERCENTAGES, _shares(f), strict=True)),
             "gain in points": 100 * f.gain,
             "n": f.n,
             "documents": f.documents,
@@ -310,7 +310,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
         for f in findings
     ]
     columns = ["head", "role", "what", "status", *PERCENTAGES, "gain in points", "n", "documents", "in words"]
-    return pd.DataFrame(rows, columns=columns)
+    return percentages(pd.DataFrame(rows, columns=columns), PERCENTAGES)
 
 
 def _shares(finding: Finding) -> tuple[float, ...]:

@@ -253,16 +253,22 @@ class Attention:
     __iter__ = None  # heads are accessed by name: without this, Python would iterate over a[0], a[1], …
 
     def __getitem__(self, head: AnyHead) -> Weights:
-        """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
-        layer, number = Head.among(head, self.layers, self.heads, self.model)
-        matrix: Weights = self.weights[layer, number]
+        """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``; of a layer of rollout by
+        ``"L3"``, too. Raises UnknownHead."""
+        matrix: Weights = self.weights[self.head(head)]
         return matrix
+
+    def head(self, named: Any) -> Head:
+        """The head that ``[]`` names; "L3" is a layer of rollout, whose one map is number 0. Raises UnknownHead."""
+        heads = 0 if QUANTITIES[self.quantity].of_layers else self.heads
+        return Head.among(named, self.layers, heads, self.model)
 
     def __repr__(self) -> str:
         n, m = len(self.queries), len(self.keys)
         axes = f"{n} queries × {m} keys" if self.is_cross else f"{n} tokens"
         shown = "" if self.quantity == "weight" else f", {self.quantity}"
-        return f"Attention({self.model}, {self.layers} layers × {self.heads} heads, {axes}{shown})"
+        maps = "" if QUANTITIES[self.quantity].of_layers else f" × {self.heads} heads"
+        return f"Attention({self.model}, {self.layers} layers{maps}, {axes}{shown})"
 
     @cached_property
     def key(self) -> str:
@@ -332,8 +338,7 @@ class Attention:
     def only(self, heads: Sequence[AnyHead]) -> Attention:
         """A reading with one layer that has only these heads, in this order. Raises UnknownHead."""
         check_kind(heads, Iterable, "a list of heads", "Give one such as ['L3H1', (3, 4)].")
-        layers, per_layer = self.layers, self.heads
-        named = [Head.among(head, layers, per_layer, self.model) for head in heads]
+        named = [self.head(head) for head in heads]
         if not named:
             raise UnknownHead("No head was named.", "Give a list such as ['L3H1', (3, 4)].")
         weights = np.stack([self.weights[head] for head in named])[None]

@@ -23,7 +23,6 @@ import { columns, scaleWords, sharedShades, topOf, unitsOf } from "./together.js
 
 const GAP = 32; // gaps between panels, pixels
 const LEAST = 292; // the least width of a panel, pixels
-const LARGEST = 64; // the greatest side of a cell of a matrix: two panels fill a wide window
 const LINKS_WIDTH = 560; // the greatest width of a link diagram
 
 // What the view shows of every panel, computed once per view.
@@ -83,9 +82,10 @@ export function measure({ set, derived, part, look, stage }) {
   const column = Math.floor((width - (across - 1) * GAP) / across);
   part.sheet.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
   const height = Math.max(300, Math.min(Math.max(680, window.innerHeight - 350), window.innerHeight - 230));
-  const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest: LARGEST };
+  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
+  const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
   Object.assign(look, { most, label, ...size });
-  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label, LARGEST).width;
+  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label, largest).width;
   for (const panel of part.panels) {
     panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools are above the end of the drawing
     panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -352,3 +353,18 @@ def test_compare_and_about_use_the_window(newcomer: Callable[..., BrowserTab], s
     drawn = map_of_head.bounding_box()
     assert drawn
     assert drawn["width"] > 0.36 * size["width"], "of the half of the window that it has"
+
+
+def test_a_direct_visit_asks_for_nothing_that_is_missing_but_what_streamlit_tries(
+    newcomer: Callable[..., BrowserTab],
+) -> None:
+    """Its client looks for the server below the page's own address first, and then at the root."""
+    visitor, missing = newcomer(), []
+    visitor.page.on("response", lambda got: missing.append(urlsplit(got.url).path) if got.status >= 400 else None)
+    visitor.visit("/roles")
+    visitor.page.locator(".mha-map").wait_for()
+    assert set(missing) <= {"/roles/_stcore/health", "/roles/_stcore/host-config"}
+    missing.clear()
+    visitor.visit("/")
+    visitor.page.locator(".grid canvas").first.wait_for()
+    assert missing == []

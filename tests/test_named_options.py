@@ -66,10 +66,10 @@ def test_the_page_says_how_many_roles_are_used() -> None:
 @pytest.mark.parametrize(
     ("highest_q", "chance", "words"),
     [
-        (0.0009, ChanceRoles(27, (0, 0, 0)), " Roles that link words: q < 0.001; chance: 0 in 3 draws."),
-        (0.0571, ChanceRoles(27, (0, 2)), " Roles that link words: q ≤ 0.058; chance: up to 2 in 2 draws."),
-        (0.0571, None, " Roles that link words: q ≤ 0.058."),
-        (math.nan, ChanceRoles(27, (0,)), " Roles that link words: chance: 0 in 1 draws."),
+        (0.0009, ChanceRoles(27, (0, 0, 0)), " Linking words: q < 0.001; chance: 0 in 3 draws."),
+        (0.0571, ChanceRoles(27, (0, 2)), " Linking words: q ≤ 0.058; chance: up to 2 in 2 draws."),
+        (0.0571, None, " Linking words: q ≤ 0.058."),
+        (math.nan, ChanceRoles(27, (0,)), " Linking words: chance: 0 in 1 draws."),
         (math.nan, None, ""),
     ],
 )

@@ -100,7 +100,7 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     assert not page.at.get("plotly_chart")
     for words in (
         "of 72 heads have a role",
-        "Roles that link words: q < 0.001; chance: 0 in 20 draws.",
+        "Linking words: q < 0.001; chance: 0 in 20 draws.",
         "at least ten points above the best fixed offset",
         "with random weights: all 72 heads are broad",
     ):

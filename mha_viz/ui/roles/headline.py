@@ -52,14 +52,14 @@ def _links(evidence: Evidence) -> str:
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
-    """ " Roles that link words: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, as far as known."""
+    """ " Linking words: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, as far as known."""
     parts = []
     if not math.isnan(highest_q):
         parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")
     if chance is not None:
         most = max(chance.drawn)
         parts.append(f"chance: {'up to ' * bool(most)}{most} in {len(chance.drawn)} draws")
-    return f" Roles that link words: {'; '.join(parts)}." if parts else ""
+    return f" Linking words: {'; '.join(parts)}." if parts else ""
 
 
 def corpus(evidence: Evidence) -> None:
@@ -87,7 +87,7 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     named = len({finding.head for finding in findings})
     q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
     without = f"for **{layers * heads - named}** no role was found.{_sure(q, by_chance(evidence.profiles[0]))}"
-    with_roles = f"**{named}** of {layers * heads} heads have a role, some of them several; {without}"
+    with_roles = f"**{named}** of {layers * heads} heads have a role, some several; {without}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:
         return with_roles, RULE

@@ -60,14 +60,15 @@ class Head(NamedTuple):
 
     @classmethod
     def among(cls, given: Any, layers: int, heads: int, model: str) -> Head:
-        """As :meth:`of`, for a model with that many layers and heads per layer. Raises UnknownHead for one that it does
-        not have."""
-        head = cls.of(given)
-        if not (0 <= head.layer < layers and 0 <= head.head < heads):
-            raise UnknownHead(
-                f"{head} does not exist: {model} has {layers} layers × {heads} heads.",
-                f"Choose between L0H0 and {cls(layers - 1, heads - 1)}.",
-            )
+        """As :meth:`of`, for a model with that many layers and heads per layer; where these are joined, with 0 of them,
+        also "L3". Raises UnknownHead for one that it does not have."""
+        joined = heads == 0 and isinstance(given, str) and re.fullmatch(r"[Ll]\d{1,3}", given.strip(), re.ASCII)
+        head = cls.of(f"{given.strip()}H0" if joined else given)
+        if not (0 <= head.layer < layers and 0 <= head.head < max(1, heads)):
+            has = f"{layers} layers × {heads} heads" if heads else f"{layers} layers whose heads are joined"
+            names = ("L0H0", cls(layers - 1, heads - 1)) if heads else ("L0", f"L{layers - 1}")
+            problem = f"{str(given).strip() if joined else head} does not exist: {model} has {has}."
+            raise UnknownHead(problem, f"Choose between {names[0]} and {names[1]}.")
         return head
 
 

@@ -4,16 +4,18 @@ step back and forward after each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
+import mha_viz as mv
 from tests import lanes, tiny_encoder_decoders
+from tests.app_server import AppServer
 from tests.browser_tab import FRAMES, BrowserTab
-from tests.walks import FEW, FIRST, FOLDED, TWO_STACKS, WALKS, at, types
+from tests.walks import FEW, FIRST, FOLDED, TRAINING, TWO_STACKS, WALKS, at, types
 
 # What is seen of a page: texts, values, what is chosen, and every canvas, in order; not what comes and goes by itself.
 PICTURE = """() => {
@@ -102,11 +104,22 @@ def two_stacks(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_encoder_decoders.build("t5", tmp_path_factory.mktemp("t5")))
 
 
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with the profiles of two steps of a training."""
+    place = tmp_path_factory.mktemp("training")
+    (place / "a.txt").write_text("the dog saw the girl .\nshe saw the dog .\n", "utf-8")
+    mv.profiles([place / "a.txt"], ["toy@0", "toy@400"], out=place / "out")
+    with AppServer(place, MHA_VIZ_PROFILES=str(place / "out")) as server:
+        yield server.url
+
+
 @pytest.mark.parametrize("path", lanes.some(list(WALKS), *FEW), ids=lambda path: path[:20])
 def test_one_action_is_one_entry_and_back_undoes_it(
-    newcomer: Callable[..., BrowserTab], two_stacks: str, path: str
+    newcomer: Callable[..., BrowserTab], two_stacks: str, path: str, request: pytest.FixtureRequest
 ) -> None:
-    visitor = newcomer(new_tab=True)  # a tab holds 50 entries at most
+    servers = [request.getfixturevalue("training")] if path == TRAINING else []
+    visitor = newcomer(*servers, new_tab=True)  # a tab holds 50 entries at most
     page = visitor.visit(path.replace(TWO_STACKS, two_stacks))
     page.wait_for_selector(".stApp")
     if path in FIRST:

@@ -130,3 +130,16 @@ def tables_have_no_toolbar_where_nothing_hovers(page: Page) -> None:
     page.get_by_text("All numbers of the relations").click()
     expect(page.get_by_test_id("stDataFrame").locator("visible=true").first).to_be_visible()
     expect(page.get_by_test_id("stElementToolbar").locator("visible=true")).to_have_count(0)
+
+
+def test_where_an_answer_leads_to_another_page_the_keyboard_goes_on_below_the_navigation(visitor: BrowserTab) -> None:
+    page = visitor.visit("/about")
+    seek(page, "L3H1")
+    expect(answer(page, "L3H1")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "head=L3H1" in url and "about" not in url)
+    expect(page.locator("h1.mha-heading")).to_be_focused()
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
+    expect(page.locator("h1.mha-heading")).to_be_focused()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement !== document.body && !document.activeElement.closest('nav')")

@@ -18,7 +18,7 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 6_170,
-    "attention": 2_230,
+    "attention": 2_232,
     "browser": 260,
     "cli": 3_155,
     "corpus": 2_180,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import DOCUMENTS, Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS, Interval
 from mha_viz.analysis.paired import HeadOf, PairedDifference, PairedDifferences
 from mha_viz.analysis.profile import Profile, read_profile
@@ -18,6 +18,7 @@ from mha_viz.attention import Head
 from mha_viz.cli import effect, outcomes, used
 from mha_viz.figures.role_words import over, standing_with_numbers
 from mha_viz.files.assets import asset
+from mha_viz.ui.parts import percentages
 from mha_viz.ui.roles import used as card
 
 MARK = "few documents"
@@ -67,6 +68,14 @@ def test_few_documents_are_marked_and_their_number_is_said(said: Callable[[int],
         assert MARK not in said(documents).lower()
         assert f"{documents} documents" in said(documents)
     assert f"{FEW - 1} documents" in said(FEW - 1)
+
+
+def test_a_table_of_a_page_marks_few_documents_and_leaves_its_numbers_to_be_sorted_where_none_are() -> None:
+    table = pd.DataFrame({"score": [0.5, 0.25, 0.125], DOCUMENTS: [FEW - 1, 300, None]})
+    assert percentages(table, ["score"])[DOCUMENTS].fillna("").tolist() == [f"4, {MARK}", "300", ""]
+    assert percentages(table, ["score"])["score"].tolist() == [50, 25, 12.5]
+    assert percentages(table[1:], ["score"])[DOCUMENTS].tolist()[:1] == [300]
+    assert DOCUMENTS not in percentages(table[["score"]], ["score"])
 
 
 def test_where_nobody_counted_documents_nothing_is_said() -> None:

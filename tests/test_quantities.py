@@ -22,7 +22,7 @@ from mha_viz.attention.rollout import rollout
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.drawing.marks import Curve, Text
-from mha_viz.errors import EmptyText, SettingError, ShapeError
+from mha_viz.errors import EmptyText, SettingError, ShapeError, UnknownHead
 from mha_viz.exports import open_attention
 from mha_viz.exports.formats import ORIGIN
 from mha_viz.exports.shown import shown_bytes
@@ -347,9 +347,28 @@ def test_rollout_needs_whole_weights(minilm: Encoder) -> None:
 def test_rollout_follows_the_tokens_of_the_model_and_is_of_a_layer(minilm: Encoder) -> None:
     with pytest.raises(ShapeError, match=r"this reading has words\. Follow first, then group"):
         mv.rollout(minilm.encode("An unfathomable dog.").by_words())
-    figure = mv.rollout(minilm.encode(SENTENCE)).heatmap("L5H0")
-    assert "layer 5" in figure.caption
-    assert "L5H0" not in figure.caption
+    followed = mv.rollout(minilm.encode(SENTENCE))
+    for figure in (followed.heatmap("L5H0"), followed.heatmap("L5"), followed.links(heads=["L5"])):
+        assert "layer 5" in figure.caption
+        assert "L5H0" not in figure.caption
+
+
+def test_a_layer_of_rollout_has_a_name_and_its_maps_are_not_called_heads(minilm: Encoder) -> None:
+    weights = minilm.encode(SENTENCE)
+    followed = mv.rollout(weights)
+    assert np.array_equal(followed["L5"], followed.weights[5, 0])
+    assert np.array_equal(followed[" l3 "], followed["L3H0"])
+    assert np.array_equal(followed.only(["L5", "L0"]).weights[0], followed.weights[[5, 0], 0])
+    assert "layer 5" in mv.figure.compare([(followed, "L5"), (followed, "L4")]).caption
+    assert f"6 layers, {len(followed.tokens)} tokens, rollout" in repr(followed)
+    assert "head" not in repr(followed)
+    assert "6 layers × 12 heads" in repr(weights)
+    with pytest.raises(UnknownHead, match=r"L6 does not exist: .* 6 layers whose heads are joined\. .*L0 and L5"):
+        followed["L6"]
+    with pytest.raises(UnknownHead, match="L3H1 does not exist"):
+        followed["L3H1"]
+    with pytest.raises(UnknownHead, match="“L5” is not the name of a head"):
+        weights["L5"]
 
 
 def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) -> None:

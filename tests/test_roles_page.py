@@ -93,19 +93,34 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+\*\* have a role. Click one. \*\*\d+\*\* roles link words "
-        r"\(q < 0\.001; chance: 0 in 20 draws\), \*\*2\*\* are \*\*used\*\*\.",
+        r"\*\*\d+\*\* have a role. Click one. \*\*\d+\*\* roles link words, \*\*2\*\* are \*\*used\*\*\.",
         texts[first + 1],
     )
     assert not page.at.dataframe
     assert not page.at.get("plotly_chart")
     for words in (
         "of 72 heads have a role",
+        "Linking words: q < 0.001; chance: 0 in 20 draws.",
         "at least ten points above the best fixed offset",
         "with random weights: all 72 heads are broad",
     ):
         assert words not in page.said
         assert words in seen().said
+
+
+def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() -> None:
+    page = visit(head="L2H8")
+    drawn = [unescape(one.proto.body) for one in page.at.get("html")]
+    roles = re.findall("<li><b>(.*?)</b>", next(body for body in drawn if 'ul class="mha-rows"' in body))
+    assert "preposition → its noun, right in 69%; simple rule 53%" in roles
+    assert "subject → its verb, right in 58%; simple rule 69%" in roles
+    assert "determiner → its noun, right in 79%; simple rule 76%, as good elsewhere" in roles
+    assert max(map(len, roles)) <= 75
+    (bar,) = [body for body in drawn if 'class="mha-keys"' in body]
+    (map_of_heads,) = [body for body in drawn if 'class="mha-map"' in body]
+    samples = re.findall(r"<span>(<u [^>]*></u>)([^<]*)</span>", bar)
+    assert {name for _, name in samples} == set(GROUPS)
+    assert all(f"<span>{sample}{name}</span>" in map_of_heads for sample, name in samples), "the legend of the map"
 
 
 def squares(page: PageSession) -> dict[str, str]:
@@ -421,6 +436,29 @@ def test_a_file_shows_which_roles_hold_on_it() -> None:
     assert len(table) == len(evidence.findings())
     assert set(table.loc[table["role"].str.startswith("syntax: subject (nsubj)"), "outcome"]) == {"holds"}
     assert f"Of {len(table)} roles, holds: **" in page.said
+
+
+@pytest.mark.parametrize(("documents", "marked"), [(1, True), (4, True), (5, False), (40, False)])
+def test_every_table_with_an_interval_marks_few_documents(
+    documents: int, marked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = given("minilm")
+    assert evidence is not None
+    few = [
+        replace(profile, tables={name: _over(documents, table) for name, table in profile.tables.items()})
+        for profile in evidence.profiles
+    ]
+    evidence = evidence._replace(profiles=tuple(few))
+    monkeypatch.setattr(studies_room, "_given", lambda name: evidence)
+    page = numbers(head="L3H1")
+    intervals = [t.value for t in page.at.dataframe if {"low", "ci_low"} & set(t.value.columns)]
+    assert len(intervals) >= 4
+    for table in intervals:
+        assert ("few documents" in str(table["documents"].tolist())) is marked, table.columns
+
+
+def _over(documents: int, table: Any) -> Any:
+    return table.assign(documents=documents) if "documents" in table else table
 
 
 @pytest.mark.usefixtures("in_process")

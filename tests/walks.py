@@ -209,6 +209,22 @@ def measured(*texts: str) -> Act:
     return acted
 
 
+def found(title: str, key: str, until: str) -> Act:
+    """A button that reads a corpus, in what is folded away under this title, until this is said."""
+
+    def acted(page: Page) -> None:
+        unfolds(title)(page)
+        page.locator(f".st-key-{key} button").click()
+        page.get_by_text(until).first.wait_for(timeout=300_000)
+
+    return acted
+
+
+def answered(act: Act, name: str) -> Act:
+    """An action, and until a button of this name is there."""
+    return after(act, lambda page: page.get_by_role("button", name=name).first.wait_for())
+
+
 def link_exactly(name: str) -> Act:
     return lambda page: page.get_by_role("link", name=name, exact=True).click()
 
@@ -233,6 +249,8 @@ SECOND_TEXT = "Second text, to measure how similar the two are"
 KIND = link_exactly("syntax")
 TWO_STACKS = "A_FOLDER"  # in a path: the folder of a small encoder–decoder, which a test makes
 STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
+TRAINING = "/roles?model=toy@400&corpus=folder"  # on a server whose folder has the profiles of two steps
+GERMAN = "/?text=Das Tier überquerte die Straße nicht, weil es zu müde war."
 # The walks: a path with its parameters, and the controls that change the address, one after another. Whether known
 # roles are shown does not: the browser remembers it.
 WALKS: Mapping[str, Mapping[str, Walk]] = {
@@ -365,6 +383,21 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a target": Walk("target_", types("Target", "Das Tier war müde.")),
         "the encoder": Walk("part", radio("encoder")),
         "from decoder to encoder": Walk("part", radio("cross")),
+    },
+    "/roles?model=toy&head=L1H1&level=full": {
+        "links that are searched": Walk("search_links", found("Search this head", "search_links", "links match")),
+        "links that are drawn": Walk("draw_links", found("All this head does", "draw_links", "links from")),
+    },
+    TRAINING: {
+        "a step of the training": Walk(
+            "training_step", lambda page: page.get_by_role("slider", name="Training step").press("ArrowLeft")
+        ),
+    },
+    GERMAN: {
+        "the model of many languages": Walk(
+            "read_multilingual", answered(button("Read it with", exact=False), "Try again")
+        ),
+        "the model before": Walk("back_to_model", button("Back to MiniLM")),
     },
     "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
     "/why_heads_differ?experiment=toy": {

@@ -4,7 +4,9 @@ What the head did before is the lowest of its accuracies on the corpora that it 
 gain over the baseline of the other corpus is five points or more, and *holds, but weaker* if the head then has less
 than three quarters of what it did before. With a smaller gain, a simple rule does as well there if the upper end of the
 head's interval reaches what it did before; if not, the head does it less, or does not do it where it is no better than
-the baseline and under half of what it did before. Roles with a threshold hold if the threshold is met.
+the baseline and under half of what it did before. Roles with a threshold hold, or hold but weaker, where it is
+met; else the head does it less as long as it scores five points above the baseline (of before, if none is known here),
+or half of what it did before.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 GAIN = 0.05
 WEAKER, GONE = 3 / 4, 1 / 2  # of what the head did before: below the one it is weaker, below the other it is gone
+OF_THRESHOLD = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}  # in which table each role is
 SHOWN = 60  # the most rows of a table in Jupyter
 THREE_DECIMALS = "{:.3f}".format
 HOLDS, WEAK, RULE = "holds", "holds, but weaker", "a simple rule does as well here"
@@ -104,19 +107,20 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
 
 
 def _replicated(finding: Finding, here: RoleScore | None) -> Replication:
-    if here is None:
-        return Replication(finding, here, ABSENT)
-    if here.n < CASES:
-        return Replication(finding, here, FEW)
-    if finding.role not in ("syntax", "coreference"):
-        return Replication(finding, here, HOLDS if here.is_met else FAILS)
-    return Replication(finding, here, _outcome(finding.score if math.isnan(finding.lowest) else finding.lowest, here))
+    if here is None or here.n < CASES:
+        return Replication(finding, here, ABSENT if here is None else FEW)
+    return Replication(finding, here, _outcome(finding, here))
 
 
-def _outcome(before: float, here: RoleScore) -> str:
-    """What became of the accuracy that a head had before."""
-    if here.score - here.baseline >= GAIN - ROUNDING:
+def _outcome(finding: Finding, here: RoleScore) -> str:
+    """What became of the score that a head had before."""
+    before = finding.score if math.isnan(finding.lowest) else finding.lowest
+    baseline = finding.baseline if math.isnan(here.baseline) else here.baseline
+    gains = here.score - baseline >= GAIN - ROUNDING
+    if here.is_met if finding.role in OF_THRESHOLD else gains:
         return HOLDS if here.score >= WEAKER * before - ROUNDING else WEAK
+    if finding.role in OF_THRESHOLD:
+        return LESS if gains or here.score >= GONE * before - ROUNDING else FAILS
     if here.high >= before:
         return RULE
     return FAILS if here.score <= here.baseline and here.score < GONE * before else LESS
@@ -137,8 +141,7 @@ class _Measured:
             return self._syntax(finding)
         if finding.role == "coreference":
             return self._coreference(finding)
-        table = {"position": "position", "delimiter": "delimiter", "broad": "entropy"}[finding.role]
-        if table not in self._tables:
+        if (table := OF_THRESHOLD[finding.role]) not in self._tables:
             return None
         key = (finding.role, finding.detail, math.isnan(finding.low))
         if key not in self._uniform:  # a hundred heads have one role

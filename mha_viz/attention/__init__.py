@@ -254,15 +254,19 @@ class Attention:
 
     def __getitem__(self, head: AnyHead) -> Weights:
         """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
-        layer, number = Head.among(head, self.layers, self.heads, self.model)
-        matrix: Weights = self.weights[layer, number]
+        matrix: Weights = self.weights[self.head(head)]
         return matrix
 
+    def head(self, named: Any) -> Head:
+        """The head that ``[]`` names; "L3" is a layer of rollout, whose one map is number 0. Raises UnknownHead."""
+        return Head.among(named, self.layers, 0 if QUANTITIES[self.quantity].of_layers else self.heads, self.model)
+
     def __repr__(self) -> str:
-        n, m = len(self.queries), len(self.keys)
-        axes = f"{n} queries × {m} keys" if self.is_cross else f"{n} tokens"
+        n = len(self.queries)
+        axes = f"{n} queries × {len(self.keys)} keys" if self.is_cross else f"{n} tokens"
+        maps = "" if QUANTITIES[self.quantity].of_layers else f" × {self.heads} heads"
         shown = "" if self.quantity == "weight" else f", {self.quantity}"
-        return f"Attention({self.model}, {self.layers} layers × {self.heads} heads, {axes}{shown})"
+        return f"Attention({self.model}, {self.layers} layers{maps}, {axes}{shown})"
 
     @cached_property
     def key(self) -> str:
@@ -332,14 +336,12 @@ class Attention:
     def only(self, heads: Sequence[AnyHead]) -> Attention:
         """A reading with one layer that has only these heads, in this order. Raises UnknownHead."""
         check_kind(heads, Iterable, "a list of heads", "Give one such as ['L3H1', (3, 4)].")
-        layers, per_layer = self.layers, self.heads
-        named = [Head.among(head, layers, per_layer, self.model) for head in heads]
+        named = [self.head(head) for head in heads]
         if not named:
             raise UnknownHead("No head was named.", "Give a list such as ['L3H1', (3, 4)].")
-        weights = np.stack([self.weights[head] for head in named])[None]
-        hidden = np.stack([self.hidden[head] for head in named])[None]
-        step = Step(Row("only", tuple(named)))
-        return self._next(step, self.queries, self.keys, tensors.read_only(weights), tensors.read_only(hidden))
+        weights, hidden = (np.stack([each[head] for head in named])[None] for each in (self.weights, self.hidden))
+        weights, hidden = tensors.read_only(weights), tensors.read_only(hidden)
+        return self._next(Step(Row("only", tuple(named))), self.queries, self.keys, weights, hidden)
 
     def content(self) -> Content:
         """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.

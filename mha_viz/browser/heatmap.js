@@ -52,6 +52,7 @@ export function drawHeatmap(canvas, scene, look) {
     Math.max(most, cols.length),
     look.height,
     label,
+    look.largest,
   );
   const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
   if (!rows.length || !cols.length) return layout;

@@ -29,6 +29,7 @@ import { isUnanswered } from "./post.js";
  * @property {number} height
  * @property {number} [label]
  * @property {number} [most]
+ * @property {number} [largest]
  */
 
 /**

@@ -94,12 +94,11 @@ def heatmap(
 
     Options: those of View and Size.
     """
-    heads = _heads(layer, head, options)
+    heads = _heads(attention, layer, head, options)
     if len(heads) != 1:
         raise SettingError(f"A heatmap shows one head, {len(heads)} were named.", "Use compare for several.")
     view, size, look = settings(options)
     check_pin(attention, view)
-    _ = attention[heads[0]]
     return Figure(
         lambda size: heatmap_drawing(attention, heads[0], view, size),
         _explorer(attention, heads, view, "heatmap"),
@@ -124,11 +123,9 @@ def links(
 ) -> Figure:
     """Token links of one head, named as in :func:`heatmap`, or of several of one layer with ``heads=["L3H1", "L3H4"]``,
     each in its colour."""
-    heads = _heads(layer, head, options)
+    heads = _heads(attention, layer, head, options)
     view, size, look = settings(options)
     check_pin(attention, view)
-    for one in heads:
-        _ = attention[one]
     if len({one.layer for one in heads}) > 1:
         named = ", ".join(map(str, heads))
         raise SettingError(f"{named} are of different layers.", "Links are of one layer; use compare for several.")
@@ -239,18 +236,20 @@ def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[i
     return drawn
 
 
-def _heads(layer: int | AnyHead | None, head: int | None, options: HeadOptions) -> tuple[Head, ...]:
-    """The heads that a call names, in any of the ways."""
+def _heads(
+    attention: Attention, layer: int | AnyHead | None, head: int | None, options: HeadOptions
+) -> tuple[Head, ...]:
+    """The heads that a call names, in any of the ways, or layers of rollout."""
     named = options.pop("heads", None)
     remedy = "Give 'L3H1', or layer=3, head=1, or heads=['L3H1']."
     if named is not None:
         if isinstance(named, str) or not isinstance(named, Iterable):
             raise SettingError(f"heads is {str(named)[:40]!r}, which is not a list.", remedy)
-        chosen = tuple(Head.of(one) for one in named)
+        chosen = tuple(map(attention.head, named))
     elif head is not None and layer is not None:
-        chosen = (Head.of((layer, head)),)
+        chosen = (attention.head((layer, head)),)
     else:
-        chosen = () if layer is None or is_number(layer) else (Head.of(layer),)
+        chosen = () if layer is None or is_number(layer) else (attention.head(layer),)
     if not chosen:
         raise SettingError("No head was named.", remedy)
     return chosen
@@ -265,9 +264,7 @@ def panel_from(given: Any) -> Panel:
         raise SettingError(f"{str(given)[:60]!r} is not a head to compare.", "Give (attention, 'L3H1').") from error
     if not isinstance(attention, Attention):
         raise SettingError(f"{str(attention)[:60]!r} is not an Attention.", "Give (attention, 'L3H1').")
-    panel = Panel(attention, Head.of(head), str(name[0]) if name else "")
-    _ = attention[panel.head]
-    return panel
+    return Panel(attention, attention.head(head), str(name[0]) if name else "")
 
 
 def _inches(given: Any) -> float:

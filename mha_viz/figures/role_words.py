@@ -118,13 +118,13 @@ def measure(finding: Finding) -> str:
 
 
 def at_a_glance(finding: Finding) -> str:
-    """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule or, if
-    that does as well on some corpus, where."""
+    """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule; also if
+    that does as well on another corpus only."""
     says, rule = _OFTEN[measure(finding)]
-    beside = f"{rule} {percent(best_baseline(finding)[1], 0)}"
-    if finding.beats_upos is False:
-        beside = standing_with_corpora(finding)
-    return f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}; {beside}"
+    best = best_baseline(finding)[1]
+    elsewhere = ", as good elsewhere" if finding.beats_upos is False and finding.score > best else ""
+    does = f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
+    return f"{does}; {rule} {percent(best, 0)}{elsewhere}"
 
 
 def described(finding: Finding) -> str:
@@ -212,6 +212,13 @@ def over(documents: int | None) -> str:
     blocks = " or blocks of them" if documents >= FEWEST_BLOCKS else ""
     few = f"; {FEW_DOCUMENTS}" if documents < FEW else ""
     return f" over {documents:,} documents{blocks}{few}"
+
+
+def marked_few(documents: Iterable[int | None]) -> list[int | str | None]:
+    """The cells of a table on how many documents each interval is over; all in words if one is over few."""
+    counts = [*documents]
+    few = any(count is not None and count < FEW for count in counts)
+    return [f"{n}{', few documents' * (n < FEW)}" if few and n is not None else n for n in counts]
 
 
 def best_baseline(finding: Finding) -> tuple[str, float]:

@@ -13,6 +13,7 @@ from mha_viz.ui import chapters, download_panel, navigation, parts
 from mha_viz.ui.caches import first_reading, lasting
 from mha_viz.ui.components import apply_style
 
+BESIDE = 3  # paragraphs beside the figure
 HEAD, PIN = "L3H1", "q10"  # of the first example: the pronoun, which this head links to its noun
 
 
@@ -23,24 +24,24 @@ def show_about() -> None:
         return
     apply_style("about")
     st.header("What the pictures show, and what they do not")
+    text = parts.formulas(parts.text_of("about.md")).split("\n\n")
     with st.container(key="about_figure"):
-        for picture, place in zip(_pictures("dark" if parts.theme() is DARK else "light"), st.columns(2), strict=True):
-            with place:
-                st.html(picture)
+        *places, beside = st.columns(3, gap="large")
+        for picture, place in zip(_pictures("dark" if parts.theme() is DARK else "light"), places, strict=True):
+            place.html(picture)
+        beside.markdown("\n\n".join(text[:BESIDE]))
     parameters = {"head": HEAD, "pin": PIN}
     st.page_link(navigation.page("explore"), label=":primary[Open it in Explore]", query_params=parameters)
     with st.container(key="about_text"):
-        st.markdown(parts.formulas(parts.text_of("about.md")))
+        st.markdown("\n\n".join(text[BESIDE:]))
 
 
 @lasting(2)
 def _pictures(look: Literal["light", "dark"]) -> tuple[str, str]:
     """The head as links and as a matrix, drawn as files are."""
     attention = first_reading()
-    links = figure_api.links(
-        attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True
-    )
-    matrix = figure_api.heatmap(
-        attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True
+    links, matrix = (
+        draw(attention, HEAD, pin=PIN, special="hide", width_mm=110, font_pt=11, look=look, transparent=True)
+        for draw in (figure_api.links, figure_api.heatmap)
     )
     return download_panel.image(links, links.drawing.alt), download_panel.image(matrix, matrix.drawing.alt)

@@ -13,6 +13,7 @@ beforeEach(() => {
   drawn = {};
   sizes = [];
   globalThis.window = new EventTarget();
+  globalThis.location = { pathname: "/about" };
   globalThis.document = Object.assign(new EventTarget(), {
     querySelector: (selector) => drawn[selector.split(" ")[0]] ?? null,
   });
@@ -75,6 +76,26 @@ test("a link that the server asks to follow is followed once, another one anew",
   drawn[".st-key-leaving"] = link();
   arrival.arrive();
   assert.deepEqual(done, ["followed", "followed"]);
+});
+
+test("on the page that a link leads to the keyboard goes on at the heading, until a person acts", () => {
+  const arrival = new Arrival();
+  document.body = document.activeElement = {};
+  drawn[".st-key-leaving"] = link();
+  drawn["h1.mha-heading"] = title("the heading");
+  arrival.arrive();
+  delete drawn[".st-key-leaving"];
+  arrival.arrive();
+  assert.deepEqual(done, ["followed"], "still on the page before");
+  globalThis.location = { pathname: "/" };
+  arrival.arrive();
+  document.activeElement = {}; // something has the keyboard
+  arrival.arrive();
+  assert.deepEqual(done, ["followed", "keyboard on the heading"]);
+  document.activeElement = document.body;
+  document.dispatchEvent(new Event("pointerdown"));
+  arrival.arrive();
+  assert.equal(done.length, 2);
 });
 
 test("the card that a click asks for takes the keyboard however late it comes, unless a person acts before", () => {

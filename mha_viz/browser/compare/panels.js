@@ -92,9 +92,11 @@ export function measure({ read: { set, derived }, stage, look }, part) {
   const across = columns(width, set.panels.length, width < 600 ? width : wanted, GAP);
   const column = Math.floor((width - (across - 1) * GAP) / across);
   part.sheet.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
-  const height = Math.max(300, Math.min(680, window.innerHeight - 230));
-  Object.assign(look, { most, label, width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height });
-  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label).width;
+  const height = Math.max(300, Math.min(Math.max(680, window.innerHeight - 350), window.innerHeight - 230));
+  const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
+  const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
+  Object.assign(look, { most, label, ...size });
+  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label, largest).width;
   for (const panel of part.panels) {
     panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools are above the end of the drawing
     panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;

@@ -43,12 +43,30 @@ export function whenActed(onAct) {
 export class Arrival {
   /** @type {WeakSet<Element>} */
   #followed = new WeakSet(); // links
+  #left = ""; // the path that a link led away from, until a person acts
 
   // After a change of the page.
   arrive() {
     const link = /** @type {HTMLElement | null} */ (document.querySelector(LEAVING));
-    if (!link || this.#followed.has(link)) return;
+    if (!link || this.#followed.has(link)) return this.#land();
     this.#followed.add(link);
+    this.#left = location.pathname;
+    whenActed(() => (this.#left = ""));
     link.click();
   }
+
+  // What had the keyboard, such as the search field, was drawn anew or is gone.
+  #land() {
+    const isThere = this.#left !== "" && location.pathname !== this.#left;
+    if (isThere && document.activeElement === document.body) focusHeading();
+  }
+}
+
+// The keyboard goes on below the navigation. False where the page has no heading yet.
+/** @type {() => boolean} */
+export function focusHeading() {
+  const heading = /** @type {HTMLElement | null} */ (document.querySelector("h1.mha-heading"));
+  if (heading) heading.tabIndex = -1;
+  heading?.focus({ preventScroll: true });
+  return heading !== null;
 }

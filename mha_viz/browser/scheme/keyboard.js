@@ -2,9 +2,10 @@
 // it below the navigation, and the page has no ring around it after a click beside all controls and a key, such as
 // Escape.
 
+import { focusHeading } from "./arrival.js";
+
 const CONTROLS = "a[href], button, input, select, summary, textarea, [role=slider]";
 const ICON = /^keyboard_arrow_(right|down|up)/; // of an expander, which changes when it opens
-const BELOW_NAVIGATION = "h1.mha-heading";
 
 // A square of a chart is known by its head: what it says changes with the head's state and number.
 /** @type {(element: Element) => string} */
@@ -78,10 +79,8 @@ export class Keyboard {
 // Streamlit's own way leads to the navigation, which is part of its main content.
 /** @type {(event: Event) => void} */
 function skip(event) {
-  const place = /** @type {HTMLElement | null} */ (document.querySelector(BELOW_NAVIGATION));
-  if (!place || !(event.target instanceof Element) || !event.target.closest("[data-testid=stSkipToContent]")) return;
+  if (!(event.target instanceof Element) || !event.target.closest("[data-testid=stSkipToContent]")) return;
+  if (!focusHeading()) return;
   event.preventDefault();
   event.stopPropagation();
-  place.tabIndex = -1;
-  place.focus();
 }

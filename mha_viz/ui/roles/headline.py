@@ -44,27 +44,22 @@ def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
 
 @lasting(READY)
 def _links(evidence: Evidence) -> str:
-    """How many roles link words, how many of them are used, if their heads were switched off, and how sure they are, if
-    that was computed."""
+    """How many roles link words, and how many of them are used, if their heads were switched off."""
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
-    with_q = [finding.q for finding in evidence.profiles[0].findings() if not math.isnan(finding.q)]
-    if not with_q and not tables:
-        return ""
-    count = sum(map(len, tables)) or len(with_q)
-    sure = _sure(max(with_q, default=math.nan), by_chance(evidence.profiles[0]))
+    count = sum(map(len, tables)) or sum(not math.isnan(finding.q) for finding in evidence.profiles[0].findings())
     used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
-    return f" **{count}** roles link words{sure}{f', **{used}** are **used**' if tables else ''}."
+    return f" **{count}** roles link words{f', **{used}** are **used**' if tables else ''}." if count else ""
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
-    """ " (q < 0.001; chance: 0 in 20 draws)": the highest q, and the most roles that a draw names, as far as known."""
+    """ " Linking words: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, as far as known."""
     parts = []
     if not math.isnan(highest_q):
         parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")
     if chance is not None:
         most = max(chance.drawn)
         parts.append(f"chance: {'up to ' * bool(most)}{most} in {len(chance.drawn)} draws")
-    return f" ({'; '.join(parts)})" if parts else ""
+    return f" Linking words: {'; '.join(parts)}." if parts else ""
 
 
 def corpus(evidence: Evidence) -> None:
@@ -90,8 +85,9 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     layers, heads = evidence.profiles[0].shape
     findings = evidence.findings()
     named = len({finding.head for finding in findings})
-    without = f"for **{layers * heads - named}** no role was found."
-    with_roles = f"**{named}** of {layers * heads} heads have a role, some of them several; {without}"
+    q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
+    without = f"for **{layers * heads - named}** no role was found.{_sure(q, by_chance(evidence.profiles[0]))}"
+    with_roles = f"**{named}** of {layers * heads} heads have a role, some several; {without}"
     untrained = evidence.profiles[0].untrained.get("roles")
     if untrained is None:
         return with_roles, RULE

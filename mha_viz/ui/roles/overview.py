@@ -37,7 +37,7 @@ from mha_viz.numerals import counted
 from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.components import apply_style
-from mha_viz.ui.parts import PERCENT
+from mha_viz.ui.parts import PERCENT, percentages
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
@@ -143,7 +143,8 @@ def show_found_by(evidence: Evidence, head: Head) -> None:
     if keys is not None:
         says = escape(f"Finds its keys by {keys.words}")
         bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
-        st.html(f'<p class="mha-keys">finds keys by {keys.foremost}{bar}</p>')
+        parts = "".join(f"<span>{_of_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0)
+        st.html(f'<p class="mha-keys">finds keys by {keys.foremost}{bar}<small>{parts}</small></p>')
 
 
 @lasting(CHARTS)
@@ -152,8 +153,11 @@ def _keys_of(evidence: Evidence) -> Mapping[Head, FoundBy]:
 
 
 def _parts_of(keys: FoundBy) -> str:
-    parts = ((group, share) for group, share in keys.shares.items() if share > 0)
-    return "".join(_part(group.replace(" ", "-"), share, GROUP_COLOURS.get(group)) for group, share in parts)
+    return "".join(_of_group(group, share) for group, share in keys.shares.items() if share > 0)
+
+
+def _of_group(group: str, share: float = 1) -> str:
+    return _part(group.replace(" ", "-"), share, GROUP_COLOURS.get(group))
 
 
 def _part(kind: str, share: float, number: int | None) -> str:
@@ -197,7 +201,7 @@ def _bars(evidence: Evidence) -> str:
     dots = [(f"also {role}", _dot(role)) for role in COLOURS if role in beside]
     lines = {
         "below": [(kind, _part(kind, 1, KIND_COLOURS.get(kind))) for kind in below],
-        "left": [(group, _part(group.replace(" ", "-"), 1, GROUP_COLOURS.get(group))) for group in left],
+        "left": [(group, _of_group(group)) for group in left],
         "corner": dots,
     }
     named = [
@@ -301,7 +305,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
             "role": f.role,
             "what": linked_words(f),
             "status": standing(f),
-            **{name: 100 * value for name, value in zip(PERCENTAGES, _shares(f), strict=True)},
+            **dict(zip(PERCENTAGES, _shares(f), strict=True)),
             "gain in points": 100 * f.gain,
             "n": f.n,
             "documents": f.documents,
@@ -310,7 +314,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
         for f in findings
     ]
     columns = ["head", "role", "what", "status", *PERCENTAGES, "gain in points", "n", "documents", "in words"]
-    return pd.DataFrame(rows, columns=columns)
+    return percentages(pd.DataFrame(rows, columns=columns), PERCENTAGES)
 
 
 def _shares(finding: Finding) -> tuple[float, ...]:

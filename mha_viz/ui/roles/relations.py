@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.analysis.findings import DOCUMENTS
+from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import OFFSETS, Relations, gold
 from mha_viz.attention import Head
@@ -142,7 +143,7 @@ def _columns() -> dict[str, Any]:
     return {
         **{name: number(name, format=PERCENT, help=words) for name, words in SHARES.items()},
         "n": number("n", help="Held-out cases."),
-        "documents": number("documents", help="From how many documents the cases come."),
+        "documents": st.column_config.Column("documents", help=f"Below {FEW}, the interval speaks of these alone."),
         "better": st.column_config.TextColumn("best of all", help="The rule that is right most often."),
     }
 

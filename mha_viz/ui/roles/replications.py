@@ -46,7 +46,7 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     st.markdown(
         f"Of {len(replications)} roles, {counted}. *Holds*: five points or more above the best fixed offset of this "
         "corpus (coreference: above the better baseline; position, delimiter and broad heads: above the threshold), "
-        "*but weaker* with less than three quarters of the accuracy there. Otherwise, either the head does as well as "
+        "*but weaker* with less than three quarters of the score there. Otherwise, either the head does as well as "
         "before but a simple rule does too, or the head itself does it less, or not at all."
     )
     score_rows.draw("Role", ("baseline here", "score there"), map(_row, replications), second="Head", bar="score here")

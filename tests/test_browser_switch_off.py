@@ -12,7 +12,7 @@ from tests.browser_tab import BrowserTab
 def test_a_finding_opens_its_head_with_the_word_that_shows_it(visitor: BrowserTab) -> None:
     page = visitor.explore()
     findings = page.locator(".findings button")
-    expect(findings.first).to_have_text(re.compile(r"^L3H1 links it to animal \(0\.\d\d\)\.$"))
+    expect(findings.first).to_have_text(re.compile(r"^L3H1 links “it” to “animal” \(0\.\d\d\)\.$"))
     findings.filter(has_text="L0H2").click()
     visitor.asked(head="L0H2")
     expect(visitor.title).to_have_text("L0H2 (1-3)")

@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_170,
+    "analysis": 6_250,
     "attention": 2_230,
     "browser": 260,
     "cli": 3_155,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_775,
     "text": 530,
     "training": 2_070,
-    "ui": 13_030,
+    "ui": 13_040,
     "": 1_210,  # the modules that are in no folder
 }
 OF_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")  # a class or an alias, not a constant

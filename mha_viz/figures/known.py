@@ -11,7 +11,7 @@ from mha_viz.analysis.described import KIND_OF, HeadRecipe, of_heads, shipped
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_roles
 from mha_viz.analysis.rules import RULES
-from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, described, most_sought_first, plain_name, standing
+from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, described, glyph, most_sought_first, plain_name, standing
 
 
 def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
         finding: {
             "head": finding.head.place(heads),
             "role": finding.role,
+            "glyph": glyph(finding),
             "name": plain_name(finding),
             "words": described(finding),
             "standing": standing(finding),

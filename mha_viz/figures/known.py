@@ -11,6 +11,7 @@ from mha_viz.analysis.described import KIND_OF, HeadRecipe, of_heads, shipped
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_roles
 from mha_viz.analysis.rules import RULES
+from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, described, glyph, most_sought_first, plain_name, standing
 
 
@@ -63,7 +64,8 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
 
 def _rule(number: int) -> dict[str, Any]:
     rule = RULES[number]
-    return {"name": rule.name, "kind": KIND_OF[rule.kind], "needs": rule.needs, "cells": ""}
+    words = {"name": rule.name, "says": rule_plainly(rule.name)}
+    return {**words, "kind": KIND_OF[rule.kind], "needs": rule.needs, "cells": ""}
 
 
 def _head(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ const PLACES = {
 
 export class Preview {
   #name = make("p", { class: "name" });
-  #sum = make("summary");
+  #sum = make("summary", { title: "What simple rules say of this head, over a corpus and, in brackets, in this text" });
   #numbers = make("dl");
   #rules = make("dl", { class: "rules" });
   #remark = make("p", { class: "soft" });

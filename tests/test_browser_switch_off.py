@@ -13,15 +13,15 @@ def test_a_finding_opens_its_head_with_the_word_that_shows_it(visitor: BrowserTa
     page = visitor.explore()
     findings = page.locator(".findings button")
     expect(findings.first).to_have_text(re.compile(r"^L3H1 links “it” to “animal” \(0\.\d\d\)\.$"))
-    findings.filter(has_text="L0H2").click()
-    visitor.asked(head="L0H2")
-    expect(visitor.title).to_have_text("L0H2 (1-3)")
+    findings.filter(has_text="L2H0").click()
+    visitor.asked(head="L2H0")
+    expect(visitor.title).to_have_text("L2H0 (3-1)")
     expect(visitor.readout).to_contain_text("attends to")
     findings.first.click()
     visitor.asked(pin="q10k2")
     expect(visitor.readout).to_have_text(re.compile(r"it → animal 0\.\d{3}"))
     visitor.read("Hello")
-    expect(findings.filter(has_text="one word back")).to_have_count(0)
+    expect(findings.filter(has_text="links")).to_have_count(0)
 
 
 def test_the_menu_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:

@@ -25,7 +25,14 @@ def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any
     return {**roles, **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
 
 
-NOTHING_OF_A_TEXT: Mapping[str, Any] = {"unusual": [], "tour": "", "opened": 0, "quiet": False, "off": None}
+NOTHING_OF_A_TEXT: Mapping[str, Any] = {
+    "unusual": [],
+    "turns": [],
+    "tour": "",
+    "opened": 0,
+    "quiet": False,
+    "off": None,
+}
 
 
 def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, Mapping[str, Any]]:

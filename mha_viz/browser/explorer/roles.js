@@ -30,6 +30,7 @@ import { make } from "../dom.js";
  * @property {number} opened
  * @property {boolean} quiet
  * @property {Finding[]} unusual
+ * @property {Pick<Finding, "head" | "pin">[]} turns
  * @property {Mode | null} off
  * @property {Recipes | null} recipes
  * @property {Arrow[] | null} arrows

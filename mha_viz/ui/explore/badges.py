@@ -53,15 +53,17 @@ def badges(
     tour: str,
     opened: int,
     quiet: bool,
+    turns: str,
     off: str,
     arrows: Sequence[Arrow] | None = None,
 ) -> bytes:
     """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
     corpora that the ``roles`` were ``measured`` on, if they were; ``tour``, the step of the tour that is open;
     ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link would give away an answer
-    that the page hides; ``unusual``, what is unusual in this text, in words; ``off``, what the drawing shows of heads
-    that are switched off, as JSON; ``recipes``, as :func:`shown_recipes`, with the cells of the
-    ``wanted`` heads; ``arrows``, those between heads, if they were asked for.
+    that the page hides; ``unusual``, what is unusual in this text, in words; ``turns``, the heads that a first visit
+    shows in turn, with what they hold; ``off``, what the drawing shows of heads that are switched off, as JSON;
+    ``recipes``, as :func:`shown_recipes`, with the cells of the ``wanted`` heads; ``arrows``, those between heads, if
+    they were asked for.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -86,12 +88,13 @@ def badges(
         says = _unusual(attention, unusual(attention, findings, shows, habits), quiet)
         over_corpora = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
+        rest["turns"] = [_turn(attention, *turn.split(".")) for turn in turns.split()]
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
         return json.dumps({**over_corpora, **rest, "recipes": shown_recipes(attention, wanted, gold)}).encode()
 
     full = tuple(full_heads(attention, wanted))
     return model_service().badges(
-        attention, (findings, on, measured, gold, tour, opened, quiet, off, full, arrows), make
+        attention, (findings, on, measured, gold, tour, opened, quiet, turns, off, full, arrows), make
     )
 
 
@@ -102,6 +105,10 @@ def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) ->
         "side": side,
         "share": round(share, 4),
     }
+
+
+def _turn(attention: Attention, head: str, pin: str) -> dict[str, Any]:
+    return {"head": Head.parse(head).place(attention.heads), "pin": {"query": int(pin[1:]), "key": None}}
 
 
 def _unusual(attention: Attention, every: Iterable[Unusual], quiet: bool) -> list[dict[str, Any]]:

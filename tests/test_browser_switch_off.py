@@ -36,6 +36,21 @@ def test_the_menu_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:
     expect(menu).to_have_text("Drawing: words, special tokens hidden, 3 links per word")
 
 
+def test_a_key_switches_the_open_head_off_wherever_the_keyboard_is(visitor: BrowserTab) -> None:
+    page = visitor.explore(head="L3H1")
+    visitor.field.press("x")  # typed
+    page.wait_for_timeout(300)
+    assert "off" not in visitor.address
+    visitor.field.press("Escape")
+    visitor.field.blur()
+    page.keyboard.press("x")
+    visitor.asked(off="L3H1")
+    visitor.drawn()
+    visitor.grid.focus()
+    page.keyboard.press("x")  # once, not by the grid and by the page
+    visitor.asked(off="none")
+
+
 def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
     page.get_by_role("button", name="Switch off", exact=True).click()

@@ -25,7 +25,7 @@ LINES: Mapping[str, int] = {
     "drawing": 655,
     "exports": 2_105,
     "figure": 795,
-    "figures": 7_150,
+    "figures": 7_185,
     "files": 395,
     "models": 7_625,
     "process": 910,
@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_775,
     "text": 530,
     "training": 2_070,
-    "ui": 13_040,
+    "ui": 13_050,
     "": 1_210,  # the modules that are in no folder
 }
 OF_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")  # a class or an alias, not a constant

@@ -85,7 +85,7 @@ export class HeadView {
   #stores;
   #off = make(
     "button",
-    { type: "button", class: "quiet off", title: "In the grid: key x, or drag its square out" },
+    { type: "button", class: "quiet off", title: "Key x, or drag its square out of the grid" },
     "Switch off",
   );
   #usual = make("summary");

@@ -209,7 +209,10 @@ export class Overview {
     }
     const isPlain = !event.ctrlKey && !event.metaKey && !isAlone;
     if (event.key === "c" && isPlain) heads.compare(heads.cursor);
-    if (event.key === "x" && isPlain) heads.turn(heads.cursor);
+    if (event.key === "x" && isPlain) {
+      heads.turn(heads.cursor);
+      event.preventDefault(); // the page need not do it, too
+    }
     const step = arrow(event);
     if (!step) return;
     event.preventDefault();

@@ -129,4 +129,4 @@ def test_a_model_without_an_answer_offers_one_that_has(visitor: BrowserTab) -> N
     page.get_by_role("button", name="Let the toy guess a word").click()
     visitor.asked(model="toy", off="none")
     expect(page.locator(".mha-slide li")).to_have_count(5)
-    expect(page.get_by_text("At token 3 the model answers")).to_be_visible()
+    expect(page.get_by_text("In place of “[MASK]” the model answers")).to_be_visible()

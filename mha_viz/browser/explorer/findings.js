@@ -23,10 +23,10 @@ export class Findings {
   }
 
   draw() {
-    const { unusual } = this.#stores.read;
+    const { unusual, mode } = this.#stores.read;
+    this.box.hidden = !unusual.length || !!mode; // heads that are off have a sentence of their own
     if (this.#drawn === unusual) return;
     this.#drawn = unusual;
-    this.box.hidden = !unusual.length;
     this.box.replaceChildren(...unusual.map((finding) => this.#sentence(finding)));
   }
 

@@ -16,7 +16,7 @@ def test_a_finding_opens_its_head_with_the_word_that_shows_it(visitor: BrowserTa
     findings.filter(has_text="L2H0").click()
     visitor.asked(head="L2H0")
     expect(visitor.title).to_have_text("L2H0 (3-1)")
-    expect(visitor.readout).to_contain_text("attends to")
+    expect(visitor.readout).to_contain_text("too → because")
     findings.first.click()
     visitor.asked(pin="q10k2")
     expect(visitor.readout).to_have_text(re.compile(r"it → animal 0\.\d{3}"))

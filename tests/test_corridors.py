@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_775,
     "text": 530,
     "training": 2_070,
-    "ui": 13_050,
+    "ui": 13_060,
     "": 1_210,  # the modules that are in no folder
 }
 OF_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")  # a class or an alias, not a constant

@@ -14,7 +14,20 @@ from benchmarks.results import compared, shortfalls, summary
 from mha_viz import process
 
 HERE = Path(__file__).resolve().parent
-SHORT = ("encode", "many", "grid", "head", "page", "figures", "standalone", "live", "study", "cluster", "effects")
+SHORT = (
+    "encode",
+    "many",
+    "grid",
+    "head",
+    "tween",
+    "page",
+    "figures",
+    "standalone",
+    "live",
+    "study",
+    "cluster",
+    "effects",
+)
 NAMES = (*SHORT, "families", "lab", "walks", "load", "soak", "fuzz", "hostile", "gpu")
 FEW = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))  # repeat less without --full
 

@@ -21,7 +21,6 @@ OPENED = {16: Target("faster", 5), 32: Target("faster", 5), 128: Target("faster"
 HOVERED = (16, 32, 128, 256)
 FRAME = Target("below", 16.7, p95=True)
 MOVES = 60
-TWEEN = Target("below", 33.4)  # two frames of a screen
 # Open another head of the layer by a click in the grid of this package; select the next layer in BertViz's menu.
 _OPEN_OURS = """([x, y]) => bench.cost(() => document.querySelector(".grid canvas").dispatchEvent(
   new MouseEvent("click", { clientX: x, clientY: y, bubbles: true })))"""
@@ -30,21 +29,6 @@ _OPEN_THEIRS = """(layer) => bench.cost(() => {
   menu.value = layer;
   menu.dispatchEvent(new Event("change", { bubbles: true }));
 })"""
-# The same click, and the milliseconds from frame to frame while the drawing changes from one head to the other.
-_TWEENED = """([x, y]) => new Promise((done) => {
-  const [frames, began] = [[], performance.now()];
-  let last = 0;
-  const note = (now) => {
-    if (last) frames.push(now - last);
-    last = now;
-    if (now - began > 200) done(frames);
-    else requestAnimationFrame(note);
-  };
-  const click = new MouseEvent("click", { clientX: x, clientY: y, bubbles: true });
-  document.querySelector(".grid canvas").dispatchEvent(click);
-  requestAnimationFrame(note);
-})"""
-
 # The lower edge of what is seen of a drawing, which may scroll in a frame.
 _LOWER_EDGE = """drawing => {
   let edge = window.innerHeight - 20;
@@ -98,8 +82,6 @@ def _open(workbench: Bench, attention: Attention, turns: int, moves: int) -> lis
         ours = Sample(tuple(_ours_opened(page, 1 + turn) for turn in range(turns)))
         theirs = Sample(tuple(_theirs_opened(other, 1 + turn % (SHAPE[0] - 1), attention) for turn in range(turns)))
         rows.append(Row(f"opened in an open page, n = {n}", ours, "ms", theirs, OPENED[n]))
-        longest = Sample(tuple(max(page.evaluate(_TWEENED, grid_spot(page, 1 + turn))) for turn in range(turns)))
-        rows.append(Row(f"longest frame while a head becomes another, n = {n}", longest, "ms", target=TWEEN))
     hovers = _hovered(page, ".links canvas", 0.08, moves)
     _highlighted(page, "attends to")
     hovers += _hovered(page, ".heat canvas", 0.5, moves)

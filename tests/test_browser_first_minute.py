@@ -53,6 +53,12 @@ COUNT_FADED = """drawings => {
     const watch = new MutationObserver((changes) => changes.forEach(({ addedNodes }) => addedNodes.forEach(count)));
     watch.observe(drawings, { childList: true });
 }"""
+# What moves on the page by itself, as the browser measures it.
+WATCH_SHIFTS = """() => {
+    window.shifts = [];
+    const note = (list) => list.getEntries().forEach((shift) => shifts.push(shift.hadRecentInput ? 0 : shift.value));
+    new PerformanceObserver(note).observe({ type: "layout-shift" });
+}"""
 # Where the curves begin and end, in pixels from the left.
 ENDS = """paths => paths.map((path) => [0, path.getTotalLength()].map((at) => path.getPointAtLength(at).x))"""
 # The lower edges of visible elements.
@@ -187,7 +193,7 @@ def _no_shape_is_left_on_the_next_page(visitor: BrowserTab) -> None:
 def _the_keys_can_be_given_up(page: Page) -> None:
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Keys").click()
-    page.get_by_label("Use / and ? as keys on every page").uncheck()
+    page.get_by_label("Use /, ? and x as keys everywhere on a page").uncheck()
     page.keyboard.press("Escape")
     page.reload()
     search = page.get_by_role("searchbox", name="Find a head")
@@ -196,23 +202,74 @@ def _the_keys_can_be_given_up(page: Page) -> None:
     expect(search).not_to_be_focused()
 
 
-def test_the_findings_of_a_first_visit_take_turns_until_somebody_acts(newcomer: Callable[..., BrowserTab]) -> None:
+def test_the_heads_of_a_first_visit_take_turns_until_somebody_acts(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(reduced_motion="no-preference", new_tab=True)
-    visitor.explore()
+    visitor.visit("/")
+    visitor.drawn()
+    look = visitor.page.locator(".look")
+    stood = look.bounding_box()
+    visitor.page.evaluate(WATCH_SHIFTS)
     drawings = visitor.page.locator(".one > .panels")
     drawings.evaluate(COUNT_FADED)
     expect(visitor.title).to_have_text("L0H2 (1-3)")
     ends = visitor.page.locator(".bows path").evaluate_all(ENDS)  # of the arcs under the sentence
     assert len(ends) >= 11
     assert all(end < start for start, end in ends), "each word looks back"
+    expect(visitor.title).to_have_text("L2H8 (3-9)")
+    expect(visitor.readout).to_contain_text("the attends to street")  # its noun
     visitor.page.keyboard.press("Shift")
     stays = visitor.title.inner_text().split()[0]
     visitor.asked(head=stays)
     expect(visitor.page.locator("canvas.before")).to_have_count(0)
     assert drawings.evaluate("drawings => drawings.faded") >= 2, "links and heatmap"
     expect(visitor.title).to_contain_text(stays)
+    visitor.click_head(5, 2)
+    visitor.asked(head="L5H2")
+    expect(look.get_by_role("button", name="Open L3H1")).to_be_visible()
+    assert look.bounding_box() == stood
+    assert visitor.page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") < 0.001
     visitor.explore(head="L0H2")
     expect(visitor.page.locator(".bows path")).to_have_count(0)
+    _other_units_and_special_tokens_fade(visitor)
+
+
+def test_a_phone_has_arcs_between_its_lines(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True)
+    visitor.visit("/")
+    visitor.drawn()
+    arcs = visitor.page.locator(".bows path")
+    expect(arcs.nth(5)).to_be_attached()
+    field = visitor.field.bounding_box()
+    boxes = [arc.bounding_box() for arc in arcs.all()]
+    assert field
+    assert all(box and box["y"] > field["y"] for box in boxes)
+    assert all(box and box["y"] + box["height"] <= field["y"] + field["height"] + 1 for box in boxes)
+    assert len({round(box["y"]) for box in boxes if box}) > 1, "on two lines"
+
+
+def test_what_moves_on_a_first_visit_weighs_at_most_60_kilobytes(newcomer: Callable[..., BrowserTab]) -> None:
+    weights = []
+    for path in ("/?head=L3H1", "/"):
+        visitor = newcomer(alone=True, reduced_motion="no-preference")
+        traffic = Traffic(visitor.page)
+        visitor.page.goto(f"{visitor.url}{path}")
+        visitor.drawn()
+        if path == "/":
+            expect(visitor.title).to_have_text("L2H8 (3-9)")  # two turns
+        visitor.page.wait_for_load_state("networkidle")
+        weights.append(traffic.bytes)
+    assert 1e6 < weights[1] <= weights[0] + 60_000, weights
+
+
+def _other_units_and_special_tokens_fade(visitor: BrowserTab) -> None:
+    page = visitor.page
+    drawings = page.locator(".one > .panels")
+    for name, value in (("unit", "pieces"), ("special", "hide")):
+        drawings.evaluate(COUNT_FADED)
+        page.locator(f"input[name={name}][value={value}]").check(force=True)
+        visitor.asked(**{name: value})
+        assert drawings.evaluate("drawings => drawings.faded") >= 2, name
+        expect(page.locator("canvas.before")).to_have_count(0)
 
 
 def test_a_window_of_every_size_in_light_and_dark(newcomer: Callable[..., BrowserTab]) -> None:

@@ -22,6 +22,9 @@ STALE = """() => {
   const old = Array.from(document.querySelectorAll("[data-stale=true]"), (one) => getComputedStyle(one));
   return old.length && old.map(({ opacity, transitionDuration }) => ({ opacity, seconds: transitionDuration }));
 }"""
+# The name and the mask of each glyph, which may be drawn by a part of the element.
+GLYPHS = """(glyphs, part) => glyphs.map((glyph) => [
+    glyph.className.replace(/glyph|active/g, "").trim(), getComputedStyle(glyph, part).maskImage])"""
 
 
 def card(page: Page) -> Locator:
@@ -188,6 +191,22 @@ def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     assert 0 < shown < heads.count()
     button.click()
     expect(page.locator(".marks .badges.off")).to_have_count(0)
+
+
+def test_the_grid_has_the_glyphs_of_the_map(visitor: BrowserTab) -> None:
+    page = visitor.explore(roles="on")
+    glyphs = page.locator(".marks .badges .glyph")
+    expect(glyphs.nth(10)).to_be_attached()
+    drawn = dict(glyphs.evaluate_all(GLYPHS, "::before"))
+    expect(page.get_by_role("img", name="coreference, syntax", exact=True)).to_have_count(1)  # L3H1
+    sizes = glyphs.evaluate_all("glyphs => glyphs.map((glyph) => glyph.getBoundingClientRect().width)")
+    assert min(sizes) >= 17
+    assert max(sizes) <= 26
+    visitor.roles()
+    in_map = page.locator(".mha-map td b")
+    expect(in_map.nth(10)).to_be_attached()
+    assert drawn == dict(in_map.evaluate_all(GLYPHS, None))
+    assert {"previous", "next", "coreference", "syntax", "delimiter", "broad"} <= drawn.keys()
 
 
 def chips_are_buttons_that_explain_themselves_and_lead_to_the_card(visitor: BrowserTab) -> None:

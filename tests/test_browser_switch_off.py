@@ -12,16 +12,16 @@ from tests.browser_tab import BrowserTab
 def test_a_finding_opens_its_head_with_the_word_that_shows_it(visitor: BrowserTab) -> None:
     page = visitor.explore()
     findings = page.locator(".findings button")
-    expect(findings.first).to_have_text(re.compile(r"^L3H1 links it to animal \(0\.\d\d\)\.$"))
-    findings.filter(has_text="L0H2").click()
-    visitor.asked(head="L0H2")
-    expect(visitor.title).to_have_text("L0H2 (1-3)")
-    expect(visitor.readout).to_contain_text("attends to")
+    expect(findings.first).to_have_text(re.compile(r"^L3H1 links “it” to “animal” \(0\.\d\d\)\.$"))
+    findings.filter(has_text="L2H0").click()
+    visitor.asked(head="L2H0")
+    expect(visitor.title).to_have_text("L2H0 (3-1)")
+    expect(visitor.readout).to_contain_text("too → because")
     findings.first.click()
     visitor.asked(pin="q10k2")
     expect(visitor.readout).to_have_text(re.compile(r"it → animal 0\.\d{3}"))
     visitor.read("Hello")
-    expect(findings.filter(has_text="one word back")).to_have_count(0)
+    expect(findings.filter(has_text="links")).to_have_count(0)
 
 
 def test_the_menu_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:
@@ -34,6 +34,21 @@ def test_the_menu_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:
     visitor.press_segment("hidden")
     visitor.choose("Links", "top")
     expect(menu).to_have_text("Drawing: words, special tokens hidden, 3 links per word")
+
+
+def test_a_key_switches_the_open_head_off_wherever_the_keyboard_is(visitor: BrowserTab) -> None:
+    page = visitor.explore(head="L3H1")
+    visitor.field.press("x")  # typed
+    page.wait_for_timeout(300)
+    assert "off" not in visitor.address
+    visitor.field.press("Escape")
+    visitor.field.blur()
+    page.keyboard.press("x")
+    visitor.asked(off="L3H1")
+    visitor.drawn()
+    visitor.grid.focus()
+    page.keyboard.press("x")  # once, not by the grid and by the page
+    visitor.asked(off="none")
 
 
 def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
@@ -114,4 +129,4 @@ def test_a_model_without_an_answer_offers_one_that_has(visitor: BrowserTab) -> N
     page.get_by_role("button", name="Let the toy guess a word").click()
     visitor.asked(model="toy", off="none")
     expect(page.locator(".mha-slide li")).to_have_count(5)
-    expect(page.get_by_text("At token 3 the model answers")).to_be_visible()
+    expect(page.get_by_text("In place of “[MASK]” the model answers")).to_be_visible()

@@ -11,6 +11,8 @@ on each, counts too.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 from playwright.sync_api import Page, expect
@@ -90,6 +92,36 @@ UNFOLD = """() => {
 }"""
 
 
+# Each text on the first screen, with what explains it: the title or the description of what it stands in.
+SEEN = r"""() => {
+    const seen = [], up = (part) => part.parentElement ?? part.getRootNode().host ?? null;
+    const explains = (part) => {
+        for (let at = part; at; at = up(at)) {
+            const id = at.getAttribute("aria-describedby");
+            const words = at.title || at.dataset.tip || (id && at.getRootNode().getElementById(id)?.textContent);
+            if (words) return words;
+        }
+        return "";
+    };
+    const walk = (root) => {
+        for (const part of root.querySelectorAll("*:not(style, script, canvas, option)")) {
+            if (part.shadowRoot) walk(part.shadowRoot);
+            for (const text of part.childNodes) {
+                if (text.nodeType !== Node.TEXT_NODE || !part.checkVisibility({ visibilityProperty: true })) continue;
+                const range = document.createRange();
+                range.selectNode(text);
+                const { left, right, top, bottom } = range.getBoundingClientRect();
+                const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+                const isFirst = right - left > 2 && x >= 0 && x < innerWidth && y >= 0 && y < innerHeight;
+                if (isFirst) seen.push([text.data, explains(part)]);
+            }
+        }
+    };
+    walk(document.body);
+    return seen;
+}"""
+
+
 class Calm(NamedTuple):
     """The most words on the first screen, controls on the first screen, and with everything unfolded its own words and
     all words, tables, tokens and numbers included."""
@@ -103,7 +135,8 @@ class Calm(NamedTuple):
 # What each page may have: the goal or, where it is not reached yet, what it has, so that it can only become less.
 MOST = {
     "/": Calm(88, 22, 275, 580),
-    "/?off=L3H1": Calm(119, 22, 320, 630),
+    "/?off=none": Calm(90, 22, 320, 630),
+    "/?off=L3H1": Calm(103, 22, 320, 630),
     "/compare": Calm(118, 20, 412, 1_450),
     "/inside_a_head": Calm(144, 20, 245, 440),
     "/why_heads_differ": Calm(117, 26, 700, 770),
@@ -134,6 +167,72 @@ def test_what_all_pages_may_have_is_the_goal() -> None:
         page: max(most.opened for path, most in MOST.items() if path.partition("?")[0] == page) for page in pages
     }
     assert sum(wordiest.values()) <= GOAL, wordiest
+
+
+# Words of the glossary that everybody knows as they are meant, and names that are none of its terms.
+EVERYDAY = {
+    *("word", "part", "row", "path", "source", "target", "score", "answer", "text", "pair", "view", "reading", "link"),
+    *("lesson", "publish", "export", "caption", "chance", "gain", "effect", "generated", "resolution", "accuracy"),
+    *("switched off", "gold"),
+}
+JARGON = (
+    *("[CLS]", "[SEP]", "[MASK]", "entropy", "nats", "logit", "softmax", "cosine", "rollout", "BERT", "unexplained"),
+    *("attention", "syntax", "coreference", "delimiter", "corpus", "matrix", "vector", "induction", "composition"),
+)
+NAMES = {"a name such as L3H1": r"\bL\d+H\d+\b", "a name such as (4-2)": r"\(\d+-\d+\)"}
+# What an explanation must speak of, so that a title that only says what a click does explains nothing.
+SPEAKS_OF = {
+    "attention": "share",
+    "head": "share|several|look",
+    "layer": "one after the other",
+    "[CLS]": "mark",
+    "[SEP]": "mark",
+    "a name such as L3H1": r"layer \d+, head \d+",
+    "a name such as (4-2)": "papers count from 1",
+}
+
+
+def _terms() -> dict[str, str]:
+    """Each term as it is counted, with the pattern of its forms."""
+    entries = re.findall(r"^- \*\*([^*]+)\*\*:", Path("docs/glossary.md").read_text("utf-8"), re.MULTILINE)
+    terms = {entry for entry in (*entries, *JARGON) if entry not in EVERYDAY} | {"head"}
+    forms = {term: rf"(?<!\w){re.escape(term)}(?:s|es)?(?!\w)" for term in terms}
+    return {**forms, **NAMES}
+
+
+def unexplained(seen: list[tuple[str, str]]) -> set[str]:
+    """The terms that are seen and nowhere explained; ``seen``: each text with what explains it, or ""."""
+    terms = {term: re.compile(form, re.IGNORECASE) for term, form in _terms().items()}
+    there = {term for term, form in terms.items() if any(form.search(text) for text, _ in seen)}
+    explained = {
+        term
+        for term in there
+        for text, words in seen
+        if terms[term].search(text) and words and re.search(SPEAKS_OF.get(term, "."), words, re.IGNORECASE)
+    }
+    return there - explained
+
+
+MOST_UNEXPLAINED = 2  # terms on the first screen of Explore
+
+
+def test_the_first_screen_of_explore_explains_its_terms(visitor: BrowserTab) -> None:
+    visitor.resize(DESKTOP)
+    page = visitor.page
+    page.goto(visitor.url)
+    _rests(page)
+    seen = page.evaluate(SEEN)
+    assert {"attention", "head", "layer", "[CLS]", *NAMES} <= unexplained([(text, "") for text, _ in seen])
+    left = unexplained(seen)
+    assert len(left) <= MOST_UNEXPLAINED, left
+
+
+def test_what_a_click_does_is_no_explanation() -> None:
+    assert unexplained([("6 layers", "Click to open"), ("L3H1", "Layer 3, head 1"), ("[CLS]", "")]) == {
+        "layer",
+        "[CLS]",
+    }
+    assert unexplained([("heads of a layer", ""), ("two layers", "They come one after the other.")]) == {"head"}
 
 
 def _count(visitor: BrowserTab, path: str) -> Calm:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import csv
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.metrics import DELIMITERS, POSITIONS
-from mha_viz.figures.glosses import PATTERNS, RELATIONS, asked_for, explained, gloss, labelled, rule_in_words
+from mha_viz.analysis.rules import NAMES
+from mha_viz.figures.glosses import (
+    PATTERNS,
+    RELATIONS,
+    asked_for,
+    explained,
+    gloss,
+    labelled,
+    rule_in_words,
+    rule_plainly,
+)
 from mha_viz.files.assets import asset
 
 # Universal Dependencies, version 2: the 37 relations.
@@ -110,3 +121,24 @@ def test_any_text_is_answered_with_known_roles_once_each(typed: str) -> None:
     answers = asked_for(typed)
     assert len(set(answers)) == len(answers)
     assert set(answers) <= RELATIONS.keys() | PATTERNS.keys()
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("everywhere", "every word alike"),
+        ("the token before", "the token before"),
+        ("its nsubj", "its subject"),
+        ("its head, as obj", "the word it depends on as object"),
+        ("its head", "the word it depends on"),
+        ("its dependents", "the words that depend on it"),
+    ],
+)
+def test_a_rule_of_a_recipe_has_no_labels(rule: str, words: str) -> None:
+    assert rule_plainly(rule) == words
+
+
+def test_no_rule_of_a_recipe_is_said_by_a_label() -> None:
+    assert [
+        name for name in NAMES if re.search(r"\b(head|nsubj|amod|nmod|[xc]comp|advcl|acl|obl)\b", rule_plainly(name))
+    ] == []

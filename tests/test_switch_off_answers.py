@@ -73,7 +73,7 @@ def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:
     page = visit()
     answer = study.answer(toy, Request(text=MASKED, question=question_about(toy, MASKED)))
     assert slid(page) == {word: percent(share) for word, share in zip(answer.words[:5], answer.before, strict=False)}
-    assert f"At token 3 the model answers **{answer.best[0]}**." in page.said
+    assert rf"In place of “\[MASK\]” the model answers **{answer.best[0]}**." in page.said
 
 
 def test_before_and_after_heads_are_off(toy: Encoder) -> None:
@@ -105,11 +105,17 @@ def test_effects_are_on_the_answer_or_on_the_vector(toy: Encoder) -> None:
 def test_several_masks_begin_with_the_first_and_can_be_chosen(toy: Encoder) -> None:
     text = "the [MASK] saw the [MASK] ."
     page = visit(text=text)
-    assert f"At token 2 the model answers **{question_about(toy, text, place=2).word}**" in page.said
+    assert (
+        rf"In place of “\[MASK\]” at token 2 the model answers **{question_about(toy, text, place=2).word}**"
+        in page.said
+    )
     next(c for c in page.at.selectbox if c.label == "Masked token").set_value(5).run()
     page.check()
     assert page.url["place"] == "5"
-    assert f"At token 5 the model answers **{question_about(toy, text, place=5).word}**" in page.said
+    assert (
+        rf"In place of “\[MASK\]” at token 5 the model answers **{question_about(toy, text, place=5).word}**"
+        in page.said
+    )
     page.read("the cat ran .")
     assert "place" not in page.url
     assert "Token 9 is not masked" in visit(text=text, place="9").said

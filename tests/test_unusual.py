@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.habits import given_habits, read_habits
+from mha_viz.analysis.profile import read_profile
 from mha_viz.analysis.unusual import APART, KINDS, LEAST, LINK, MOST, Seen, Unusual, unusual
 from mha_viz.attention import Attention, Head
+from mha_viz.errors import CorpusError
+from mha_viz.files.assets import asset
 from mha_viz.text import from_names
 from mha_viz.ui.caches import first_reading
 
@@ -41,8 +46,14 @@ def looks(offset: int) -> Rows:
     return change
 
 
-def link(rows: np.ndarray) -> None:
-    rows[5, 2] = 9  # it → dog
+def link_from(query: int, key: int) -> Rows:
+    def change(rows: np.ndarray) -> None:
+        rows[query, key] = 9
+
+    return change
+
+
+link = link_from(5, 2)  # it → dog
 
 
 def column(at: int) -> Rows:
@@ -61,10 +72,10 @@ def role(name: str, detail: str = "") -> Finding:
 
 
 APPEARS: dict[str, tuple[Rows, str, tuple[Finding, ...]]] = {
-    "back": (looks(-1), "L0H2 looks one word back.", ()),
-    "ahead": (looks(1), "L0H2 looks one word ahead.", ()),
-    "itself": (looks(0), "L0H2 looks at the word itself.", ()),
-    "link": (link, "L0H2 links it to dog (0.90).", ()),
+    "back": (looks(-1), "L0H2 looks one word back (0.98).", ()),
+    "ahead": (looks(1), "L0H2 looks one word ahead (0.98).", ()),
+    "itself": (looks(0), "L0H2 looks at the word itself (0.98).", ()),
+    "link": (link, "L0H2 links “it” to “dog” (0.90).", ()),
     "mark": (column(7), "L0H2 looks at “.” from everywhere (0.90).", ()),
     "even": (even, "L0H2 looks at all words alike.", ()),
     "idle": (column(0), "Most of L0H2 rests on [CLS], as when it finds nothing.", (role("coreference"),)),
@@ -147,10 +158,69 @@ def test_a_head_that_is_known_for_nothing_or_does_what_it_is_known_for_is_not_id
     assert "idle" not in said(unusual(read(link), (role("coreference"),)))
 
 
-def test_what_a_head_is_known_for_surprises_less() -> None:
-    attention = read(looks(-1))
-    (new,), (known,) = unusual(attention), unusual(attention, (role("position", "previous"),))
-    assert known.surprise == pytest.approx(new.surprise / 2)
+# What the head that differs does in most texts, if it is what it does here.
+HABIT: dict[str, tuple[str | int, float]] = {
+    "back": (-1, 0.95),
+    "ahead": (1, 0.95),
+    "itself": (0, 0.95),
+    "link": (-3, 0.85),
+    "mark": ("punctuation", 0.85),
+    "even": ("normalised", 0.95),
+    "idle": ("cls", 0.9),
+}
+
+
+@pytest.mark.parametrize("kind", APPEARS)
+def test_what_a_head_does_in_every_text_is_not_said(kind: str) -> None:
+    change, _, roles = APPEARS[kind]
+    what, share = HABIT[kind]
+    assert kind not in said(unusual(read(change), roles, None, {(what, Head(0, AT)): share}))
+    assert kind in said(unusual(read(change), roles, None, {(what, Head(0, AT)): share / 5}))
+    assert kind in said(unusual(read(change), roles, None, {(what, Head(0, AT + 1)): share}))  # of another head
+
+
+def test_more_than_usual_is_said_beside_the_usual() -> None:
+    (found,) = unusual(read(looks(-1)), (), None, {(-1, Head(0, AT)): 0.3})
+    assert "".join(found.words) == "L0H2 looks one word back (0.98, usually 0.30)."
+    assert found.surprise == pytest.approx(found.value * np.log2(found.value / 0.3))
+
+
+def test_words_of_the_text_stand_in_quotation_marks() -> None:
+    words = ("[CLS]", "to", "gave", "x", "to", "y", ".", "[SEP]")
+    (found,) = (one for one in unusual(read(link_from(4, 2), words)) if one.kind == "link")
+    assert "".join(found.words) == "L0H2 links “to” to “gave” (0.90)."
+    (again,) = (one for one in unusual(read(link_from(4, 1), words)) if one.kind == "link")
+    assert "".join(again.words) == "L0H2 links “to” to another “to” (0.90)."
+
+
+def test_two_links_are_of_two_heads_and_two_words() -> None:
+    attention = read(link)
+    weights = np.repeat(attention.weights[:, :1], 5, axis=1)
+    for head, query, key in ((1, 5, 2), (2, 5, 1), (3, 6, 3), (4, 3, 1)):  # the first two from the same word
+        weights[0, head, query] = np.eye(N, dtype=np.float32)[key] * np.float32(0.9 - head / 50) + np.float32(0.01)
+    weights /= weights.sum(-1, keepdims=True)
+    links = [one for one in unusual(Attention("tiny", "", attention.text, weights)) if one.kind == "link"]
+    assert [(one.head.head, one.query) for one in links] == [(1, 5), (3, 6)]
+
+
+def test_habits_are_those_of_the_profile() -> None:
+    habits = given_habits("minilm")
+    folder = asset("profiles") / "minilm" / "ewt"
+    profile = read_profile(folder)
+    rows = profile.tables["position"].query("layer == 0 and head == 2 and offset == -1")
+    assert habits[-1, Head(0, 2)] == pytest.approx(float(rows["mass"].iloc[0]))
+    assert habits[-1, Head(0, 2)] > 0.99
+    even = profile.tables["entropy"].query("layer == 3 and head == 11")
+    assert habits["normalised", Head(3, 11)] == pytest.approx(float(even["normalised"].iloc[0]))
+    assert given_habits("toy")
+    assert given_habits("bert") == {}
+
+
+def test_a_damaged_profile_has_no_habits(tmp_path: Path) -> None:
+    assert read_habits(tmp_path) == {}
+    (tmp_path / "position.csv").write_text("layer,head\n0,1,2\n")
+    with pytest.raises(CorpusError, match="holds no habits"):
+        read_habits(tmp_path)
 
 
 def test_nothing_is_said_of_other_quantities_or_of_long_texts() -> None:
@@ -162,7 +232,7 @@ def test_nothing_is_said_of_other_quantities_or_of_long_texts() -> None:
 
 
 def test_the_first_example_has_the_link_that_the_page_opens_with() -> None:
-    found = unusual(first_reading())
-    assert len(found) <= MOST
-    assert len({one.head for one in found}) == len({one.kind for one in found}) == len(found)
-    assert said(found)["link"].startswith("L3H1 links it to animal")
+    found = unusual(first_reading(), (), None, given_habits("minilm"))
+    assert 1 < len(found) <= MOST
+    assert len({one.head for one in found}) == len({one.query for one in found}) == len(found)
+    assert "".join(found[0].words).startswith("L3H1 links “it” to “animal”")

@@ -247,11 +247,11 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     profile. Raises CorpusError if it is damaged."""
     try:
         _check_tables(folder)
-        findings = [finding(*line) for line in _lines(folder, "roles")]
+        findings = [finding(*line) for line in lines_of(folder, "roles")]
         if all(finding.role != "position" for finding in findings):
             return tuple(findings)
         columns = [HEADINGS["position"].index(name) for name in WITHIN]
-        return with_words(findings, [[line[at] for at in columns] for line in _lines(folder, "position")])
+        return with_words(findings, [[line[at] for at in columns] for line in lines_of(folder, "position")])
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, TypeError) as error:
@@ -266,7 +266,7 @@ def _check_tables(folder: Path) -> None:
         unsealed(FACTS, (folder / FACTS).read_bytes().decode(), files, names.__contains__)
 
 
-def _lines(folder: Path, table: str) -> list[list[str]]:
+def lines_of(folder: Path, table: str) -> list[list[str]]:
     """The lines of a table as text. Raises OSError, and ValueError if its headings differ."""
     with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         headings, *lines = ([as_written(cell) for cell in line] for line in csv.reader(file))

@@ -8,9 +8,10 @@ et al. 2019, section 3.2). Only gold annotation can tell whether the link is the
 *Unusual* are up to three findings in plain words, each about one head and one token. Each kind of finding is a row of
 :data:`KINDS`: its name, its threshold, and a function that gives candidates. How unusual a candidate is, is counted in
 bits: its share of attention, times the logarithm to base 2 of that share over the share that was to be expected. That
-is the mean of all heads in this text; for a link, also what this head gives elsewhere in the text to that key, and at
-that distance. This is a term of a Kullback–Leibler divergence, so all kinds have one scale. A pattern that a head is
-known for counts half. Nothing is said below :data:`LEAST` bits.
+is the mean of all heads in this text, or what this head does over a corpus (:mod:`mha_viz.analysis.habits`), whichever
+is more; for a link, also what it gives elsewhere in the text to that key, and at that distance. This is a term of a
+Kullback–Leibler divergence, so all kinds have one scale. Nothing is said below :data:`LEAST` bits: so what a head does
+in every text is said only where it does it more than usual.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy.typing as npt
 from mha_viz.analysis import metrics
 from mha_viz.analysis.distance import entropy
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.habits import Habits
 from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.roles import BROAD, DELIMITER, MASS, SHARE
 from mha_viz.attention import Attention, Head, Weights
@@ -107,7 +109,6 @@ MOST = 3  # findings of one text
 MOST_WORDS = 128  # words of the longest text about which anything is said
 LEAST = 0.5  # bits
 ROWS = 3  # the fewest words from which a pattern of a head can be told
-HALF = 0.5  # how much of its surprise is left of what a head is known for
 PATTERN = 0.5  # the least share for a pattern
 LINK, APART = 0.25, 2  # a link: its least weight, and the least distance of its ends in words
 
@@ -115,7 +116,8 @@ Values = npt.NDArray[np.float64]
 
 
 class Unusual(NamedTuple):
-    """One finding. ``words``: a sentence in parts, every second one quoted from the text. ``query``, ``key``: the
+    """One finding. ``words``: a sentence in parts, every second one from the text, in quotation marks of its
+    neighbours. ``query``, ``key``: the
     pieces that show it, ``key`` None if the whole row does."""
 
     kind: str
@@ -127,12 +129,16 @@ class Unusual(NamedTuple):
     key: int | None = None
 
 
+_NO_HABITS: Habits = MappingProxyType({})
+
+
 class Seen:
     """A reading by words, with what several kinds need. Weights are [head, query, key], with the heads in the order
     L0H0, L0H1, …"""
 
-    def __init__(self, attention: Attention, roles: Mapping[Finding, bool]) -> None:
+    def __init__(self, attention: Attention, roles: Mapping[Finding, bool], habits: Habits = _NO_HABITS) -> None:
         self.attention, self.roles, self.every = attention, roles, attention.every_head()
+        self._habits = habits
         read = attention.by_words()
         self.pieces = [group[0] for group in attention.text.groups]
         self.words = [token.text for token in read.text.tokens]
@@ -146,6 +152,10 @@ class Seen:
         """[head, key]: the mean row of a head, over ordinary words."""
         rows: Values = self.weights[:, self.plain].mean(1, dtype=np.float64)
         return rows
+
+    def habit(self, what: str | int) -> Values:
+        """[head]: what each does over a corpus, 0 where that is not known."""
+        return np.array([self._habits.get((what, head), 0.0) for head in self.every])
 
     def at(self, offset: int) -> Values:
         """[head]: the mean weight of ordinary words on the word at an offset; zero for fewer than ROWS of them."""
@@ -171,11 +181,13 @@ Candidates = Iterator[Unusual]
 
 
 class Kind(NamedTuple):
-    """A kind of finding: its name, the least share for it, and its candidates in a reading."""
+    """A kind of finding: its name, the least share for it, its candidates in a reading, and how many of it are said,
+    each of another head and another word."""
 
     name: str
     least: float
     find: Callable[[Seen, str, float], Candidates]
+    most: int = 1
 
 
 def bits(value: float, expected: float) -> float:
@@ -183,17 +195,21 @@ def bits(value: float, expected: float) -> float:
     return max(0.0, value * math.log2(value / max(expected, 1e-6))) if value > 0 else 0.0
 
 
+def _measured(value: float, habit: float) -> str:
+    """The share in words, beside the usual one if it is known."""
+    return f"{decimal(value)}, usually {decimal(habit)}" if habit else decimal(value)
+
+
 def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
     """Heads that look at the word at an offset."""
 
     def find(seen: Seen, kind: str, least: float) -> Candidates:
-        values = seen.at(offset)
-        experts = {f.head for f in seen.roles if f.detail == POSITIONS[offset]}
+        values, habits = seen.at(offset), seen.habit(offset)
         for place in np.flatnonzero(values >= least):
-            head, value = seen.every[place], float(values[place])
-            surprise = bits(value, values.mean()) * (HALF if head in experts else 1)
+            head, value, habit = seen.every[place], float(values[place]), float(habits[place])
+            words = (f"{head} {says} ({_measured(value, habit)}).",)
             query = seen.pieces[seen.strongest_at(int(place), offset)]
-            yield Unusual(kind, head, value, surprise, (f"{head} {says}.",), query)
+            yield Unusual(kind, head, value, bits(value, max(values.mean(), habit)), words, query)
 
     return find
 
@@ -207,54 +223,63 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
     apart = np.abs(np.subtract.outer(plain, plain))
     usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda by: np.diagonal(block, by, 1, 2).sum(1))  # [head]
+    habit = cache(seen.habit)  # [head], of an offset
     for place, i, j in zip(*np.nonzero((block >= least) & (apart >= APART)), strict=True):
         value, (query, key), others = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         beside = (columns[place, j] - value) / others  # what other words give to this key
         along = (diagonal(j - i)[place] - value) / max(others - abs(j - i), 1)
-        surprise = bits(value, max(usual[i, j], beside, along))
+        surprise = bits(value, max(usual[i, j], beside, along, habit(int(key - query))[place]))
         if surprise < LEAST:
             continue
-        words = (f"{seen.every[place]} links ", seen.words[query], " to ", seen.words[key], f" ({decimal(value)}).")
+        one, other = seen.words[query], seen.words[key]
+        to = "” to another “" if one.casefold() == other.casefold() else "” to “"
+        words = (f"{seen.every[place]} links “", one, to, other, f"” ({decimal(value)}).")
         places = seen.pieces[query], seen.pieces[key]
         yield Unusual(kind, seen.every[place], value, surprise, words, *places)
 
 
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:
     """Heads of which most goes to one punctuation mark."""
+    habits = seen.habit("punctuation")
     for key in np.flatnonzero(seen.marks) if len(seen.plain) >= ROWS else ():
         values = seen.rows[:, key]
         for place in np.flatnonzero(values >= least):
-            value = float(values[place])
-            words = (f"{seen.every[place]} looks at “", seen.words[key], f"” from everywhere ({decimal(value)}).")
+            value, habit = float(values[place]), float(habits[place])
+            says = f"” from everywhere ({_measured(value, habit)})."
+            words = (f"{seen.every[place]} looks at “", seen.words[key], says)
             query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
             places = seen.pieces[query], seen.pieces[key]
-            yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), words, *places)
+            yield Unusual(kind, seen.every[place], value, bits(value, max(values.mean(), habit)), words, *places)
 
 
 def _even(seen: Seen, kind: str, least: float) -> Candidates:
     """Heads that look at everything alike: the entropy of their rows, as a share of the largest possible one."""
     if len(seen.plain) < ROWS:
         return
-    reading = seen.attention
+    reading, habits = seen.attention, seen.habit("normalised")
     nats = entropy(reading.weights.reshape(len(seen.every), *reading.weights.shape[2:])).mean(-1)
     values = nats / math.log(len(reading.text))
     for place in np.flatnonzero(values >= least):
         value, words = float(values[place]), (f"{seen.every[place]} looks at all words alike.",)
-        yield Unusual(kind, seen.every[place], value, bits(value, values.mean()), words, seen.pieces[seen.plain[0]])
+        surprise = bits(value, max(values.mean(), habits[place]))
+        yield Unusual(kind, seen.every[place], value, surprise, words, seen.pieces[seen.plain[0]])
 
 
 def _idle(seen: Seen, kind: str, least: float) -> Candidates:
     """Heads known for linking words that rest on a special token instead: an even half was to be expected."""
     shown = {f.head for f, shows in seen.roles.items() if shows}
     experts = {f.head for f in seen.roles if f.role in LINKING} - shown
+    resting = np.maximum(seen.habit("cls"), seen.habit("sep"))
     for head in sorted(experts.intersection(seen.every)) if len(seen.plain) else ():
-        row = np.where(seen.special, seen.rows[seen.every.index(head)], 0)
+        place = seen.every.index(head)
+        row = np.where(seen.special, seen.rows[place], 0)
         key = int(row.argmax())
         value = float(row[key])
         if value >= least:
             words = (f"Most of {head} rests on ", seen.words[key], ", as when it finds nothing.")
-            query = seen.plain[np.argmax(seen.weights[seen.every.index(head), seen.plain, key])]
-            yield Unusual(kind, head, value, bits(value, 0.5), words, seen.pieces[query], seen.pieces[key])
+            query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
+            surprise = bits(value, max(0.5, resting[place]))
+            yield Unusual(kind, head, value, surprise, words, seen.pieces[query], seen.pieces[key])
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({
@@ -263,7 +288,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
         Kind("back", PATTERN, _at(-1, "looks one word back")),
         Kind("ahead", PATTERN, _at(1, "looks one word ahead")),
         Kind("itself", PATTERN, _at(0, "looks at the word itself")),
-        Kind("link", LINK, _links),
+        Kind("link", LINK, _links, most=2),
         Kind("mark", PATTERN, _mark),
         Kind("even", 0.9, _even),
         Kind("idle", PATTERN, _idle),
@@ -272,21 +297,26 @@ KINDS: Mapping[str, Kind] = MappingProxyType({
 
 
 def unusual(
-    attention: Attention, roles: Sequence[Finding] = (), shows: Sequence[bool] | None = None
+    attention: Attention,
+    roles: Sequence[Finding] = (),
+    shows: Sequence[bool] | None = None,
+    habits: Habits = _NO_HABITS,
 ) -> tuple[Unusual, ...]:
-    """The most unusual findings of a reading, at most MOST, of one kind and one head each, the most unusual first; none
-    for other quantities than weights, from one text to another, and for texts of more than MOST_WORDS words. ``roles``:
-    what the model's heads are known for, if anything; ``shows``, whether each does here (:func:`active`), or None.
+    """The most unusual findings of a reading, at most MOST, of one head and word each, the most unusual first; none for
+    other quantities than weights, from one text to another, and for texts of more than MOST_WORDS words. ``roles``:
+    what the model's heads are known for, if anything; ``shows``, whether each does here (:func:`active`), or None;
+    ``habits``: what the heads do over a corpus, if that is known.
     """
     if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
         return ()
     there = frozenset(attention.every_head())
     each = zip(roles, active(roles, attention) if shows is None else shows, strict=True)
-    seen = Seen(attention, {f: is_shown for f, is_shown in each if f.head in there})
+    seen = Seen(attention, {f: is_shown for f, is_shown in each if f.head in there}, habits)
     every = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
     for one in sorted(every, key=lambda one: -one.surprise):
-        is_new = one.kind not in {other.kind for other in best} and one.head not in {other.head for other in best}
-        if one.surprise >= LEAST and is_new:
+        is_new = all(one.head != other.head and one.query != other.query for other in best)
+        of_kind = sum(other.kind == one.kind for other in best)
+        if one.surprise >= LEAST and is_new and of_kind < KINDS[one.kind].most:
             best.append(one)
     return tuple(best[:MOST])

@@ -16,6 +16,9 @@ const TABLE_UNITS = 40; // larger matrices are listed by weight
 const LISTED = 300;
 /** @type {(text: string) => HTMLElement} */
 const strong = (text) => make("b", {}, typedText(text));
+const SPECIAL = "Not a word: a mark that the model adds, where heads rest when they look at nothing in particular";
+/** @type {(unit: { text: string, special: boolean }) => HTMLElement} */
+const named = ({ text, special }) => (special ? make("abbr", { title: SPECIAL }, typedText(text)) : typedText(text));
 /** @type {(text: string) => HTMLElement} */
 const soft = (text) => make("span", { class: "soft" }, text);
 
@@ -50,12 +53,12 @@ function reachedWords(part, rows, cols, { row, col }) {
   const isQuery = row !== null;
   /** @type {(i: number) => number} */
   const weightOf = (i) => w[isQuery ? row * C + i : i * C + col];
-  const reached = (isQuery ? cols : rows).map(({ text }, i) => ({ text, weight: weightOf(i) }));
+  const reached = (isQuery ? cols : rows).map(({ text, special }, i) => ({ text, special, weight: weightOf(i) }));
   reached.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   const words = reached
     .slice(0, 4)
     .filter(({ weight }, i) => !i || !isShare(part) || Math.abs(weight) >= 0.0005) // less has lost its order
-    .flatMap(({ text, weight }, i) => [i ? ", " : "", typedText(text), ` ${number(weight, part)}`]);
+    .flatMap(({ weight, ...unit }, i) => [i ? ", " : "", named(unit), ` ${number(weight, part)}`]);
   return [strong((isQuery ? rows[row] : cols[col]).text), isQuery ? " attends to " : " is attended to by ", ...words];
 }
 

@@ -256,6 +256,28 @@ def rule_in_words(rule: str) -> str:
     return " ".join(PARTS_OF_SPEECH.get(word, word) for word in rule.split(" "))
 
 
+_PLAIN_RULES = MappingProxyType(
+    {
+        "everywhere": "every word alike",
+        "its head": "the word it depends on",
+        "its dependents": "the words that depend on it",
+        "its siblings": "the words that depend on the same word",
+        "its antecedent": "what it refers to",
+        "its other mentions": "the same person or thing elsewhere",
+    }
+)
+
+
+def rule_plainly(rule: str) -> str:
+    """ "its subject" for "its nsubj", "the word it depends on as subject" for "its head, as nsubj": a rule of a recipe
+    for readers who know no labels."""
+    before, _, relation = rule.rpartition(" ")
+    meaning = RELATIONS.get(relation)
+    if meaning is None or before not in ("its", "its head, as"):
+        return _PLAIN_RULES.get(rule, rule)
+    return f"its {meaning.name}" if before == "its" else f"the word it depends on as {meaning.name}"
+
+
 RULE_WORDS = MappingProxyType(  # further words that a person may search for
     {
         "the same token": "word itself self diagonal",

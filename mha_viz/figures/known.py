@@ -11,7 +11,8 @@ from mha_viz.analysis.described import KIND_OF, HeadRecipe, of_heads, shipped
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_roles
 from mha_viz.analysis.rules import RULES
-from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, described, most_sought_first, plain_name, standing
+from mha_viz.figures.glosses import rule_plainly
+from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, described, glyph, most_sought_first, plain_name, standing
 
 
 def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
@@ -24,7 +25,14 @@ def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any
     return {**roles, **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
 
 
-NOTHING_OF_A_TEXT: Mapping[str, Any] = {"unusual": [], "tour": "", "opened": 0, "quiet": False, "off": None}
+NOTHING_OF_A_TEXT: Mapping[str, Any] = {
+    "unusual": [],
+    "turns": [],
+    "tour": "",
+    "opened": 0,
+    "quiet": False,
+    "off": None,
+}
 
 
 def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, Mapping[str, Any]]:
@@ -33,6 +41,7 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
         finding: {
             "head": finding.head.place(heads),
             "role": finding.role,
+            "glyph": glyph(finding),
             "name": plain_name(finding),
             "words": described(finding),
             "standing": standing(finding),
@@ -62,7 +71,8 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
 
 def _rule(number: int) -> dict[str, Any]:
     rule = RULES[number]
-    return {"name": rule.name, "kind": KIND_OF[rule.kind], "needs": rule.needs, "cells": ""}
+    words = {"name": rule.name, "says": rule_plainly(rule.name)}
+    return {**words, "kind": KIND_OF[rule.kind], "needs": rule.needs, "cells": ""}
 
 
 def _head(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "repetition": 6, "delim
 KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # of rules of recipes, likewise; others are grey
 # Of what a head finds its keys by, likewise.
 GROUP_COLOURS = {"word": 6, "position": 0, "earlier heads": 3, "feed-forward": 4}
+GLYPHS = ("previous", "next", "same")  # positions that have a glyph each; every other kind of role has one
 # In the order in which people look for them.
 SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter")
 SHORT = {
@@ -57,6 +58,11 @@ def short(finding: Finding) -> str:
     """A word that fits into a cell of the map."""
     name = finding.detail.split()[0]
     return SHORT.get(name, name)
+
+
+def glyph(finding: Finding) -> str:
+    """The name of the picture of what a head does, in ``browser/glyphs.css``."""
+    return finding.detail if finding.detail in GLYPHS else finding.role
 
 
 def plain_name(finding: Finding) -> str:

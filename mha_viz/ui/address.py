@@ -135,7 +135,8 @@ class Address:
 @cache
 def examples() -> tuple[dict[str, str], ...]:
     """The example sentences: text, look (what to look for), pair (if any), model (if not the default one), arrows (if
-    composition is drawn), and head and pin for that model."""
+    composition is drawn), and head and pin for that model; ``turns``: the heads that a first visit shows in turn, each
+    with the token that is held."""
     return tuple(json.loads(asset("examples.json").read_text("utf-8")))
 
 

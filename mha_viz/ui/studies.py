@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_folders, given_roles, united
+from mha_viz.analysis.habits import Habits, given_habits, read_habits
 from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
 from mha_viz.analysis.repeats import DecoderHeads
 from mha_viz.analysis.syntax import Pointers
@@ -183,6 +184,15 @@ def _stored_roles(model: catalog.Model) -> tuple[Finding, ...] | None:
     with suppress(MhaVizError):
         return read_findings(folder) if (folder / FACTS).is_file() else None
     return None
+
+
+def habits(model: catalog.Model) -> Habits:
+    """What a model's heads do over the corpus of their profile; empty if they were not measured."""
+    if model.kind in ("bundled", "own"):
+        return given_habits(model.name)
+    with suppress(MhaVizError):
+        return read_habits(profiles.home() / profiles.key(model, built_in().digest))
+    return {}
 
 
 def is_measured(model: catalog.Model) -> bool:

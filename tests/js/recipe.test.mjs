@@ -4,10 +4,16 @@ import test from "node:test";
 import { byKind, cellsOf, remarkOf, spokenRecipe, wordsOf } from "../../mha_viz/browser/explorer/recipe.js";
 
 const rules = [
-  { name: "[CLS]", kind: "special", needs: "", cells: "" },
-  { name: "the token after", kind: "position", needs: "", cells: btoa(String.fromCharCode(0b01000101, 0b00000000)) },
-  { name: "2 tokens after", kind: "position", needs: "", cells: "" },
-  { name: "nouns", kind: "grammar", needs: "parts of speech", cells: "" },
+  { name: "[CLS]", says: "[CLS]", kind: "special", needs: "", cells: "" },
+  {
+    name: "the token after",
+    says: "the token after",
+    kind: "position",
+    needs: "",
+    cells: btoa(String.fromCharCode(0b01000101, 0b00000000)),
+  },
+  { name: "2 tokens after", says: "2 tokens after", kind: "position", needs: "", cells: "" },
+  { name: "nouns", says: "nouns", kind: "grammar", needs: "parts of speech", cells: "" },
 ];
 const heads = [
   {
@@ -48,8 +54,8 @@ test("a remark says when a rule is left out; a head that is nearly even says so"
   assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
   assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotat/);
   assert.doesNotMatch(remarkOf({ ...recipes, annotated: true }, 1), /annotat/);
-  assert.equal(spokenRecipe(recipes, 0), "Over a corpus 50% the token after, 20% [CLS], 20% unexplained. ");
-  assert.match(spokenRecipe(recipes, 1), /^Mostly even/);
+  assert.equal(spokenRecipe(recipes, 0), "Usually to the token after 50%, [CLS] 20%, no rule 20%. ");
+  assert.match(spokenRecipe(recipes, 1), /^Usually to every word alike/);
 });
 
 test("a line has the shares over all text and here, but none of a rule that is left out here", () => {
@@ -57,11 +63,11 @@ test("a line has the shares over all text and here, but none of a rule that is l
   const read = { ...recipes, heads: [head, even] };
   const words = (of, at) => wordsOf(of, at).map(([, said]) => said);
   assert.deepEqual(words(read, 0), [
-    "50% the token after, here 31%",
-    "20% [CLS], here 24%",
-    "20% unexplained, here 25%",
+    "the token after 50% (here 31%)",
+    "[CLS] 20% (here 24%)",
+    "no rule 20% (here 25%)",
   ]);
-  assert.deepEqual(words(read, 1), ["70% nouns", "30% unexplained, here 30%"]);
-  assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "70% nouns, here 0%");
-  assert.deepEqual(words({ ...recipes, here: null }, 0), ["50% the token after", "20% [CLS]", "20% unexplained"]);
+  assert.deepEqual(words(read, 1), ["nouns 70%", "no rule 30% (here 30%)"]);
+  assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "nouns 70% (here 0%)");
+  assert.deepEqual(words({ ...recipes, here: null }, 0), ["the token after 50%", "[CLS] 20%", "no rule 20%"]);
 });

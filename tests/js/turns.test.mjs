@@ -1,9 +1,9 @@
-// The findings of a first visit take turns until somebody acts.
+// The heads of a first visit take turns until somebody acts.
 import assert from "node:assert/strict";
 import test from "node:test";
 
 let visits = 0;
-const FINDINGS = [4, 9, 7].map((head) => ({ head, words: [], pin: { query: head, key: null } }));
+const TURNS = [9, 7, 4].map((head) => ({ head, pin: { query: head, key: null } }));
 
 // The stores of an explorer at this address, whose reading has these heads in full, and what its stage was told.
 async function visit({ address = "", full = [4, 9, 7], still = false } = {}) {
@@ -20,11 +20,11 @@ async function visit({ address = "", full = [4, 9, 7], still = false } = {}) {
   };
   const reading = { layers: 1, heads: 12, n: 20, matrices: new Map(full.map((head) => [head, null])) };
   const heads = { cursor: 4 };
-  const turns = new Turns({ stage, heads, read: { unusual: FINDINGS, reading }, isAlone: false });
+  const turns = new Turns({ stage, heads, read: { turns: TURNS, reading }, isAlone: false });
   return { turns, stage, heads, shown, told };
 }
 
-test("each finding is shown in turn; the first act ends it, and the address says what stays", async ({ mock }) => {
+test("each head is shown in turn; the first act ends it, and the address says what stays", async ({ mock }) => {
   mock.timers.enable({ apis: ["setInterval"] });
   const { turns, stage, heads, shown, told } = await visit();
   turns.begin();
@@ -54,7 +54,7 @@ test("the address stays if the turns have not left the first head", async ({ moc
 for (const [why, options] of Object.entries({
   "the address asks for something": { address: "?head=L0H4" },
   "the system asks for less motion": { still: true },
-  "only one finding can be shown": { full: [9] },
+  "only one head can be shown": { full: [9] },
 })) {
   test(`no turns if ${why}`, async ({ mock }) => {
     mock.timers.enable({ apis: ["setInterval"] });

@@ -5,6 +5,7 @@ import { encodeView, parseView } from "../geometry.js";
 import { rememberRoles, remembersRoles, showsRoles } from "../memory.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
+import { isShortcut } from "../shortcuts.js";
 import { Stage, readLook } from "../stage.js";
 import { Findings } from "./findings.js";
 import { HeadView } from "./head.js";
@@ -79,7 +80,14 @@ class Explorer {
     this.#head.menu.append(this.#overview.roles.box);
     this.#box = make("div", { class: "explorer" }, this.#overview.box, this.#head.box, this.#announcement);
     root.replaceChildren(this.#findings.box, this.#box);
+    if (!root.dataset.alone) document.addEventListener("keydown", this.#onKey);
   }
+
+  // The key that switches a head off, wherever the keyboard is; in the grid, the grid has done it.
+  #onKey = (/** @type {KeyboardEvent} */ event) => {
+    const { read, heads } = this.#stores;
+    if (!event.defaultPrevented && read.reading && isShortcut(event, "x")) heads.turn(heads.cursor);
+  };
 
   /** @type {() => Drawing<ReadingView>} */
   #drawing() {
@@ -123,6 +131,7 @@ class Explorer {
   }
 
   stop() {
+    document.removeEventListener("keydown", this.#onKey);
     this.#turns.stop();
     this.#stores.stage.stop();
   }

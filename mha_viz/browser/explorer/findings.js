@@ -10,6 +10,7 @@ import { make, typedText } from "../dom.js";
  */
 
 const NAME = /(L\d+H\d+)/;
+const PLACE = /L(\d+)H(\d+)/;
 
 export class Findings {
   box = make("p", { class: "findings", role: "group", "aria-label": "What is unusual here" });
@@ -22,10 +23,10 @@ export class Findings {
   }
 
   draw() {
-    const { unusual } = this.#stores.read;
+    const { unusual, mode } = this.#stores.read;
+    this.box.hidden = !unusual.length || !!mode; // heads that are off have a sentence of their own
     if (this.#drawn === unusual) return;
     this.#drawn = unusual;
-    this.box.hidden = !unusual.length;
     this.box.replaceChildren(...unusual.map((finding) => this.#sentence(finding)));
   }
 
@@ -41,6 +42,9 @@ export class Findings {
   }
 }
 
-// Text with the names of heads in it set apart.
+// Text with the names of heads in it set apart, and explained.
 /** @type {(text: string) => (string | HTMLElement)[]} */
-const named = (text) => text.split(NAME).map((part) => (NAME.test(part) ? make("b", {}, part) : part));
+const named = (text) =>
+  text
+    .split(NAME)
+    .map((part) => (NAME.test(part) ? make("b", { title: part.replace(PLACE, "Layer $1, head $2") }, part) : part));

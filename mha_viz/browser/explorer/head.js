@@ -85,7 +85,7 @@ export class HeadView {
   #stores;
   #off = make(
     "button",
-    { type: "button", class: "quiet off", title: "In the grid: key x, or drag its square out" },
+    { type: "button", class: "quiet off", title: "Key x, or drag its square out of the grid" },
     "Switch off",
   );
   #usual = make("summary");
@@ -270,7 +270,8 @@ export class HeadView {
 function headingOf(reading, head) {
   const layer = layerOf(reading, head);
   if (isOfLayers(reading)) return [`After layer ${layer}, all heads together`];
-  const names = make("code", {}, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
+  const title = `Layer ${layer}, head ${head % reading.heads}, counted from 0; papers count from 1`;
+  const names = make("code", { title }, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
   return ["Head ", names];
 }
 

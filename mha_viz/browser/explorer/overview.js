@@ -14,6 +14,8 @@ import { headColour } from "./heads.js";
 import { Preview } from "./preview.js";
 import { barOf } from "./recipe.js";
 import { RoleSwitch } from "./switch.js";
+const LAYERS =
+  "A model reads a text in layers, one after the other. In each, several heads look at all words side by side.";
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Recipes } from "./recipe.js" */
 /** @import { Stores } from "./explorer.js" */
@@ -28,7 +30,7 @@ export class Overview {
   #hovered = make("b", { class: "hovered", hidden: true });
   #sheet = make("div", { class: "sheet" }, this.#grid, this.#recipes, this.#marks);
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
-  #count = make("h2");
+  #count = make("h2", { title: LAYERS });
   #moves = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
   #moved = ""; // what the bars of changes were drawn from
@@ -207,7 +209,10 @@ export class Overview {
     }
     const isPlain = !event.ctrlKey && !event.metaKey && !isAlone;
     if (event.key === "c" && isPlain) heads.compare(heads.cursor);
-    if (event.key === "x" && isPlain) heads.turn(heads.cursor);
+    if (event.key === "x" && isPlain) {
+      heads.turn(heads.cursor);
+      event.preventDefault(); // the page need not do it, too
+    }
     const step = arrow(event);
     if (!step) return;
     event.preventDefault();

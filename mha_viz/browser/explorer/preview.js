@@ -18,7 +18,7 @@ const PLACES = {
 
 export class Preview {
   #name = make("p", { class: "name" });
-  #sum = make("summary");
+  #sum = make("summary", { title: "What simple rules say of this head, over a corpus and, in brackets, in this text" });
   #numbers = make("dl");
   #rules = make("dl", { class: "rules" });
   #remark = make("p", { class: "soft" });
@@ -48,7 +48,7 @@ export class Preview {
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
-    const numbers = reading.metrics.filter(({ unit }) => !read.recipes || unit !== "share"); // its rules say those
+    const numbers = reading.metrics.filter(({ unit }) => !read.recipes || read.mode || unit !== "share"); // its rules say those
     this.#numbers.replaceChildren(...numbers.map((metric) => this.#numberOf(metric, head)));
   }
 
@@ -56,14 +56,22 @@ export class Preview {
   /** @type {(head: number) => void} */
   #drawRecipe(head) {
     const { read, look, heads, stage } = this.#stores;
-    const { reading, recipes } = read;
+    const { reading } = read;
+    const recipes = read.mode ? null : read.recipes; // as its bar in the grid
     this.#rest.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
-    const key = JSON.stringify([reading.key, look.theme, head, recipes?.heads[head], recipes?.here?.[head]]);
+    const key = JSON.stringify([
+      reading.key,
+      look.theme,
+      head,
+      !!read.mode,
+      recipes?.heads[head],
+      recipes?.here?.[head],
+    ]);
     if (key === this.#drawn) return;
     this.#drawn = key;
     this.#remark.hidden = this.#rules.hidden = !recipes;
     if (!recipes) {
-      this.#sum.textContent = summed(reading, head) || "Its numbers";
+      this.#sum.textContent = (!read.mode && summed(reading, head)) || "Its numbers";
       return;
     }
     /** @type {(rule: number | null) => void} */

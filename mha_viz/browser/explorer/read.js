@@ -21,6 +21,7 @@ export class Read {
   tour = ""; // the step of the tour, as sent by the server
   opened = 0; // how often the server has opened a head by itself
   unusual = /** @type {Finding[]} */ ([]); // findings about this text
+  turns = /** @type {Pick<Finding, "head" | "pin">[]} */ ([]); // what a first visit shows in turn
   mode = /** @type {Mode | null} */ (null); // what is known of heads that are switched off, null outside that mode
   recipes = /** @type {Recipes | null} */ (null); // null for a model without
   arrows = /** @type {Arrow[] | null} */ (null); // null unless they were asked for
@@ -34,8 +35,18 @@ export class Read {
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
     const isLed = isStep || (!!headRoles && headRoles.opened !== this.opened);
     if (headRoles) {
-      const { tour, opened, quiet, unusual, off, recipes, arrows } = headRoles;
-      Object.assign(this, { roles: byHead(headRoles), tour, opened, quiet, unusual, mode: off, recipes, arrows });
+      const { tour, opened, quiet, unusual, turns, off, recipes, arrows } = headRoles;
+      Object.assign(this, {
+        roles: byHead(headRoles),
+        tour,
+        opened,
+        quiet,
+        unusual,
+        turns,
+        mode: off,
+        recipes,
+        arrows,
+      });
     }
     const isSame = reading?.key === next.key;
     const isOfSameTokens = /** @type {const} */ (["of", "model", "heads"]).every(

@@ -4,7 +4,7 @@ import { decimal } from "../numerals.js";
 /** @import { Axes } from "../geometry.js" */
 /** @import { Children } from "../dom.js" */
 
-/** @typedef {{ name: string, kind: string, needs: string, cells: string }} Rule */
+/** @typedef {{ name: string, says: string, kind: string, needs: string, cells: string }} Rule */
 /** @typedef {{ parts: [number, number][], explained: number, isEven: boolean, here?: number[] }} HeadRecipe */
 
 /**
@@ -23,8 +23,9 @@ const NAMED = { most: 2, least: 0.05 }; // rules in the line of a head
 /** @type {(share: number) => string} */
 const whole = (share) => `${decimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
-const now = (share) => (share === undefined ? "" : `, here ${whole(share)}`);
-const EVEN = "Mostly even: nothing to explain.";
+const now = (share) => (share === undefined ? "" : ` (here ${whole(share)})`);
+const EVEN = "Usually to every word alike.";
+const REST = "no rule";
 
 // The share of each kind of rule, in the order of a bar; what is not explained comes last.
 /** @type {(recipes: Recipes, head: number) => [string, number][]} */
@@ -59,12 +60,12 @@ export function wordsOf(recipes, head) {
   const { parts, explained, here } = recipes.heads[head];
   const named = parts.filter(([, share]) => share >= NAMED.least).slice(0, NAMED.most); // the largest are first
   const line = named.map(([rule, share], place) => {
-    const { name, needs } = recipes.rules[rule];
+    const { says, needs } = recipes.rules[rule];
     const shown = needs && isLeftOut(recipes) ? undefined : here?.[place];
-    return /** @type {[number | null, string]} */ ([rule, `${whole(share)} ${name}${now(shown)}`]);
+    return /** @type {[number | null, string]} */ ([rule, `${says} ${whole(share)}${now(shown)}`]);
   });
   const left = now(recipes.here ? 1 - recipes.here[head] : undefined);
-  return [...line, [null, `${whole(1 - explained)} ${UNEXPLAINED}${left}`]];
+  return [...line, [null, `${REST} ${whole(1 - explained)}${left}`]];
 }
 
 // The same in a line; `point` is told which rule is pointed at.
@@ -75,14 +76,14 @@ export function lineOf(recipes, head, colours, point) {
     const kind = rule === null ? UNEXPLAINED : recipes.rules[rule].kind;
     return make("span", rule === null ? {} : pointing(rule, point), sample(recipes, kind, colours), words);
   });
-  return line.flatMap((part, i) => (i ? [" · ", part] : [part]));
+  return ["Usually to ", ...line.flatMap((part, i) => (i ? [", ", part] : [part]))];
 }
 
 /** @type {(recipes: Recipes, head: number) => string} */
 export function spokenRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
-  const named = parts.slice(0, NAMED.most).map(([rule, share]) => `${whole(share)} ${recipes.rules[rule].name}`);
-  return isEven ? `${EVEN} ` : `Over a corpus ${named.join(", ")}, ${whole(1 - explained)} ${UNEXPLAINED}. `;
+  const named = parts.slice(0, NAMED.most).map(([rule, share]) => `${recipes.rules[rule].says} ${whole(share)}`);
+  return isEven ? `${EVEN} ` : `Usually to ${named.join(", ")}, ${REST} ${whole(1 - explained)}. `;
 }
 
 // Every rule of a head with its share; `rest` is the name of what they do not explain.
@@ -93,8 +94,8 @@ export function spokenRecipe(recipes, head) {
 export function rowsOf(recipes, head, colours, point, rest) {
   const { parts, explained } = recipes.heads[head];
   const rows = parts.map(([rule, share]) => {
-    const { name, kind, needs } = recipes.rules[rule];
-    const written = needs && isLeftOut(recipes) ? `${name} *` : name;
+    const { says, kind, needs } = recipes.rules[rule];
+    const written = needs && isLeftOut(recipes) ? `${says} *` : says;
     const button = make(
       "button",
       { type: "button", ...pointing(rule, point) },

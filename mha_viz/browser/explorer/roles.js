@@ -8,6 +8,7 @@ import { make } from "../dom.js";
  * @typedef {object} Role
  * @property {number} head
  * @property {string} role
+ * @property {string} glyph
  * @property {string} name
  * @property {string} words
  * @property {string} standing
@@ -29,6 +30,7 @@ import { make } from "../dom.js";
  * @property {number} opened
  * @property {boolean} quiet
  * @property {Finding[]} unusual
+ * @property {Pick<Finding, "head" | "pin">[]} turns
  * @property {Mode | null} off
  * @property {Recipes | null} recipes
  * @property {Arrow[] | null} arrows
@@ -61,8 +63,13 @@ export function counted(roles) {
   return counts.filter(({ n }) => n).map(({ kind, n }) => [kind, n]);
 }
 
-// One mark per kind of role in the corner of each of `count` heads, hollow if the role does not show in this text; and
-// a veil over the heads without the kind in the filter. `place` positions an element on a head.
+// A picture of what a head does, which glyphs.css draws.
+/** @type {(name: string) => HTMLElement} */
+const glyphOf = (name) => make("b", { class: `glyph ${name}` });
+
+// The glyph of each of `count` heads, that of its first role or of the kind in the filter, pale if that kind does not
+// show in this text; a dot for each further kind; and a veil over the heads without the kind in the filter. `place`
+// positions an element on a head.
 /**
  * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
  *   HTMLElement, colours: string[]) => HTMLElement[]}
@@ -71,13 +78,19 @@ export function drawBadges(roles, count, sought, place, colours) {
   const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
   return drawn.map((head) => {
     const list = roles.ofHead.get(head) ?? [];
-    const box = place(make("b", { class: sought && !has(list, sought) ? "badges off" : "badges" }), head);
-    for (const [kind] of counted(roles).filter(([name]) => has(list, name))) {
-      const badge = make("s", { class: list.some((role) => role.role === kind && role.active) ? "active" : "" });
-      badge.style.setProperty("--colour", colourOf(roles, kind, colours));
-      box.append(badge);
+    const first = list.find((role) => !sought || role.role === sought);
+    const box = place(make("b", { class: sought && !first ? "badges off" : "badges" }), head);
+    const kinds = [...new Set([...(first ? [first] : []), ...list].map(({ role }) => role))];
+    for (const kind of kinds) {
+      const isActive = list.some((role) => role.role === kind && role.active);
+      const mark = kind === first?.role ? glyphOf(first.glyph) : make("s");
+      mark.classList.toggle("active", isActive);
+      mark.style.setProperty("--colour", colourOf(roles, kind, colours));
+      box.append(mark);
     }
-    if (sought && has(list, sought)) box.style.outline = `2px solid ${colourOf(roles, sought, colours)}`;
+    if (kinds.length) box.setAttribute("aria-label", kinds.join(", "));
+    if (kinds.length) box.setAttribute("role", "img");
+    if (sought && first) box.style.outline = `2px solid ${colourOf(roles, sought, colours)}`;
     return box;
   });
 }
@@ -97,7 +110,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
           title: `Show the heads measured as ${kind}`,
           onclick: () => choose(kind),
         },
-        make("s", { class: "active" }),
+        glyphOf(kind === "position" ? "previous" : kind),
         ` ${kind} ${n}`,
       );
       button.style.setProperty("--colour", colourOf(roles, kind, colours));

@@ -8,7 +8,10 @@ export class RoleSwitch {
   #shown = make("input", { type: "checkbox", onchange: () => this.#turn() });
   box = make(
     "label",
-    { class: "known", title: "What each head does over annotated corpora, as marks in the grid" },
+    {
+      class: "known",
+      title: "What each head does over annotated corpora, as the glyphs of Roles; pale where it does not show here",
+    },
     this.#shown,
     "Known roles",
   );

@@ -1,4 +1,4 @@
-// A first visit: the findings take turns every three seconds, each with its head and word, until somebody acts.
+// A first visit: three heads take turns every three seconds, each with a word held, until somebody acts.
 import { encodeView } from "../geometry.js";
 import { still } from "../motion.js";
 /** @import { ReadingView } from "../geometry.js" */
@@ -11,7 +11,7 @@ const ACTS = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"];
 export class Turns {
   #timer = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);
   #first = /** @type {ReadingView | null} */ (null); // the view before the first turn
-  #turn = 0;
+  #turn = -1;
   #begun = false;
   #stores;
 
@@ -25,7 +25,7 @@ export class Turns {
     const { stage, isAlone } = this.#stores;
     if (this.#begun) return;
     this.#begun = true;
-    if (ended || isAlone || still() || stage.locate() !== "" || this.#findings.length < 2) return;
+    if (ended || isAlone || still() || stage.locate() !== "" || this.#turns.length < 2) return;
     this.#first = stage.view;
     this.#timer = setInterval(() => this.#show(), EACH);
     ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
@@ -38,14 +38,14 @@ export class Turns {
   }
 
   // Those whose heads are here in full.
-  get #findings() {
-    const { unusual, reading } = this.#stores.read;
-    return unusual.filter(({ head }) => reading.matrices.has(head));
+  get #turns() {
+    const { turns, reading } = this.#stores.read;
+    return turns.filter(({ head }) => reading.matrices.has(head));
   }
 
   #show() {
     const { stage, heads } = this.#stores;
-    const all = this.#findings;
+    const all = this.#turns;
     if (stage.locate() !== "" || all.length < 2) return this.stop();
     this.#turn = (this.#turn + 1) % all.length;
     const { head, pin } = all[this.#turn];

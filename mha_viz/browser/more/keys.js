@@ -12,7 +12,7 @@ const KEYS = [
   ["Home End", "To the ends of a row or column; with Ctrl to the corners of a grid"],
   ["← →", "On Inside a head: from step to step, Enter opens one"],
   ["c", "In the grid: add the head to the compared heads"],
-  ["x", "In the grid: switch the head off, or on again"],
+  ["x", "On Explore: switch the open head off, or on again; in the grid the one that is marked"],
   ["Tab", "From control to control; the first one skips to the page"],
 ];
 
@@ -29,7 +29,7 @@ export function keyList() {
     { "aria-label": "Keys" },
     make("h2", {}, "Keys"),
     make("dl", {}, ...rows),
-    make("label", { class: "switch" }, shortcuts, make("span", {}, "Use / and ? as keys on every page")),
+    make("label", { class: "switch" }, shortcuts, make("span", {}, "Use /, ? and x as keys everywhere on a page")),
     make("button", { type: "button", class: "close", autofocus: true, onclick: () => dialog.close() }, "Close"),
   );
   dialog.onkeydown = (event) => {

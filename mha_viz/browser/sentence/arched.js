@@ -8,7 +8,9 @@ import { svg } from "../svg.js";
  * @typedef {{ words: string[], links: [number, number, number][], colour: string }} Bows
  */
 
-const DEEP = 34; // pixels of the deepest arc
+const DEEP = 34; // pixels of the deepest arc…
+const FLAT = 15; // …and between lines of text
+const ROOM = 1.6; // the least height of such lines, in sizes of their font
 
 export class Arched {
   box;
@@ -42,12 +44,13 @@ export class Arched {
   // Where the words are now: while somebody types, arcs stay under those that are still there.
   draw() {
     const { words = [], links = [], colour = "" } = (this.box.classList.contains("arched") && this.#bows) || {};
-    const places = links.length ? this.#places(words) : null;
-    const paths = places ? links.map(([from, to, weight]) => arc(places[from], places[to], weight, colour)) : [];
+    const at = links.length ? this.#places(words) : null;
+    const deep = at?.some(({ y }) => y !== at[0].y) ? FLAT : DEEP;
+    const paths = at ? links.map(([from, to, weight]) => arc(at[from], at[to], weight, colour, deep)) : [];
     this.#lines.replaceChildren(...paths);
   }
 
-  // The middle of each word's lower edge; null if the text is not one line of these words.
+  // The middle of each word's lower edge; null if the text has other words, or lines without room between them.
   /** @type {(words: string[]) => { x: number, y: number }[] | null} */
   #places(words) {
     const text = this.#area.value;
@@ -66,20 +69,23 @@ export class Arched {
       return range.getBoundingClientRect();
     });
     const first = boxes[0];
-    if (!first || boxes.some((box) => !box || Math.abs(box.top - first.top) > 2)) return null;
+    const isTight = parseFloat(lineHeight) < ROOM * parseFloat(fontSize);
+    if (!first || boxes.some((box) => !box || (isTight && Math.abs(box.top - first.top) > 2))) return null;
     return boxes.map((box) => {
       const { x, width, bottom } = /** @type {DOMRect} */ (box);
-      return { x: x + width / 2 - left, y: bottom - top };
+      return { x: x + width / 2 - left, y: Math.round(bottom - top) };
     });
   }
 }
 
 /**
- * @type {(from: { x: number, y: number }, to: { x: number, y: number }, weight: number, colour: string) => SVGElement}
+ * @type {(from: { x: number, y: number }, to: { x: number, y: number }, weight: number, colour: string, deepest?:
+ *   number) => SVGElement}
  */
-export function arc(from, to, weight, colour) {
-  const deep = Math.min(DEEP, 10 + Math.abs(to.x - from.x) / 10);
-  const [x, u, y] = [from.x, to.x, from.y];
-  const d = `M${x} ${y}C${x} ${y + deep} ${u} ${y + deep} ${u} ${y + 2}`;
-  return svg("path", { d, pathLength: 1, stroke: colour, "stroke-width": 1 + 4 * weight, opacity: 0.3 + 0.7 * weight });
+export function arc(from, to, weight, colour, deepest = DEEP) {
+  const deep = Math.min(deepest, 10 + Math.abs(to.x - from.x) / 10);
+  const d = `M${from.x} ${from.y}C${from.x} ${from.y + deep} ${to.x} ${to.y + deep} ${to.x} ${to.y + 2}`;
+  const isThin = Math.abs(to.y - from.y) > 2; // from line to line, across words
+  const look = { "stroke-width": 1 + (isThin ? 1 : 4) * weight, opacity: isThin ? 0.45 : 0.3 + 0.7 * weight };
+  return svg("path", { d, pathLength: 1, stroke: colour, ...look });
 }

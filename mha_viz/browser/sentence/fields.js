@@ -144,10 +144,14 @@ function modelOf(p, on) {
   p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
 }
 
-// What the page shows and what can be done there: the first sentences that a visitor reads.
+const HEAD = "attention head";
+const MEANING = "A part of the model that takes, for each word, a share of every word: the darker a cell, the more";
+
+// What the page shows: the first sentence that a visitor reads.
 /** @type {(p: Parts, intro: string) => void} */
 export function showIntro(p, intro) {
-  p.intro.textContent = intro;
+  const parts = intro.split(HEAD).flatMap((part, i) => (i ? [make("abbr", { title: MEANING }, HEAD), part] : [part]));
+  p.intro.replaceChildren(...parts);
   p.intro.hidden = !intro;
 }
 

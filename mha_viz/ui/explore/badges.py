@@ -13,8 +13,9 @@ import numpy as np
 from mha_viz.analysis import rules
 from mha_viz.analysis.described import LONGEST, HeadRecipe, is_of, of_heads, taken, text_of
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.habits import Habits
 from mha_viz.analysis.syntax import arcs, pointers
-from mha_viz.analysis.unusual import LINKING, active, unusual
+from mha_viz.analysis.unusual import LINKING, Unusual, active, unusual
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.browser.quantities import QUANTITIES
@@ -52,15 +53,17 @@ def badges(
     tour: str,
     opened: int,
     quiet: bool,
+    turns: str,
     off: str,
     arrows: Sequence[Arrow] | None = None,
 ) -> bytes:
     """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
     corpora that the ``roles`` were ``measured`` on, if they were; ``tour``, the step of the tour that is open;
     ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link would give away an answer
-    that the page hides; ``unusual``, what is unusual in this text, in words; ``off``, what the drawing shows of heads
-    that are switched off, as JSON; ``recipes``, as :func:`shown_recipes`, with the cells of the
-    ``wanted`` heads; ``arrows``, those between heads, if they were asked for.
+    that the page hides; ``unusual``, what is unusual in this text, in words; ``turns``, the heads that a first visit
+    shows in turn, with what they hold; ``off``, what the drawing shows of heads that are switched off, as JSON;
+    ``recipes``, as :func:`shown_recipes`, with the cells of the ``wanted`` heads; ``arrows``, those between heads, if
+    they were asked for.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -68,27 +71,30 @@ def badges(
     findings: tuple[Finding, ...] = ()
     on: tuple[str, ...] = ()
     measured = False
+    habits: Habits = {}
     try:
         model = catalog.resolve(attention.model)
         if is_part(attention):
             measured = True  # nothing more to measure: no study reads an encoder–decoder
         else:
             findings, on, measured = studies.roles(model), studies.measured_on(model), studies.is_measured(model)
+            habits = studies.habits(model)
     except MhaVizError:  # a model that is no longer offered
         pass
 
     def make() -> bytes:
         shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
         roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
-        says = _unusual(attention, findings, shows, quiet)
+        says = _unusual(attention, unusual(attention, findings, shows, habits), quiet)
         over_corpora = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
         rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
+        rest["turns"] = [_turn(attention, *turn.split(".")) for turn in turns.split()]
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
         return json.dumps({**over_corpora, **rest, "recipes": shown_recipes(attention, wanted, gold)}).encode()
 
     full = tuple(full_heads(attention, wanted))
     return model_service().badges(
-        attention, (findings, on, measured, gold, tour, opened, quiet, off, full, arrows), make
+        attention, (findings, on, measured, gold, tour, opened, quiet, turns, off, full, arrows), make
     )
 
 
@@ -101,11 +107,12 @@ def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) ->
     }
 
 
-def _unusual(
-    attention: Attention, findings: Sequence[Finding], shows: Sequence[bool], quiet: bool
-) -> list[dict[str, Any]]:
-    """What is unusual in the text; ``quiet``: without links between its words."""
-    every = unusual(attention, findings, shows)
+def _turn(attention: Attention, head: str, pin: str) -> dict[str, Any]:
+    return {"head": Head.parse(head).place(attention.heads), "pin": {"query": int(pin[1:]), "key": None}}
+
+
+def _unusual(attention: Attention, every: Iterable[Unusual], quiet: bool) -> list[dict[str, Any]]:
+    """Findings for the browser; ``quiet``: without links between words of the text."""
     return [
         {"head": one.head.place(attention.heads), "words": one.words, "pin": {"query": one.query, "key": one.key}}
         for one in every

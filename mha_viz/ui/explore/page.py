@@ -90,7 +90,7 @@ def draw(
     if QUANTITIES[where.request.quantity].of_answer:
         _ask(attention, where)
     st.session_state[DRAWN] = _requested(what), belongs_to(attention)
-    above, led = st.container(), _led(what, attention)
+    above, led = st.container(), (*_led(what, attention), _turns(what, begin))
     composed = None if mode or is_of_part else arrows(what, attention)
     explorer(
         model_service().packet(attention, wanted, _ranked(where, attention), begin),
@@ -126,6 +126,12 @@ def _led(what: Url, attention: Attention) -> tuple[str, int, bool]:
     and whether an answer is hidden."""
     step = what.parameters.get(navigation.TOUR, "")[:20]
     return step, st.session_state.get(search_field.OPENED, 0), hides_an_answer(what, attention.model)
+
+
+def _turns(what: Url, begin: OpenHead) -> str:
+    """The heads that a first visit shows in turn, as in the first example; none for a link that asks for anything."""
+    first = address.examples()[0]
+    return "" if what.parameters or begin.head != first["head"] else first["turns"]
 
 
 def _view(attention: Attention, where: Address, begin: OpenHead) -> View:

@@ -26,6 +26,7 @@ from mha_viz.figures.role_words import (
     at_a_glance,
     best_baseline,
     by_head,
+    glyph,
     linked_words,
     standing,
     standing_with_numbers,
@@ -52,7 +53,6 @@ PERCENTAGES = (
     "rule by part of speech",
     "untrained",
 )  # columns of all numbers in percent
-POSITIONS = ("previous", "next", "same")  # have a glyph each; the other kinds of roles have one
 
 
 def show_map(evidence: Evidence, chosen: Head | None) -> None:
@@ -115,7 +115,7 @@ def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys
     if findings:
         colour = COLOURS[findings[0].role]
         look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
-        drawn = f"{_glyph(findings[0])}<span>{''.join(map(_dot, _further(findings)))}</span>"
+        drawn = f"{_drawn(glyph(findings[0]))}<span>{''.join(map(_dot, _further(findings)))}</span>"
     found_by = "" if keys is None else f"<s>{_parts_of(keys)}</s>"  # on the left edge
     return f'aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}{_bar(recipe)}{found_by}'
 
@@ -165,12 +165,8 @@ def _part(kind: str, share: float, number: int | None) -> str:
     return f'<u class="{kind}" style="{colour}flex:{share:.4f} 0 0"></u>'
 
 
-def _glyph(finding: Finding) -> str:
-    return _drawn(finding.detail if finding.detail in POSITIONS else finding.role)
-
-
-def _drawn(glyph: str) -> str:
-    return f'<b class="{glyph}"></b>'
+def _drawn(name: str) -> str:
+    return f'<b class="{name}"></b>'
 
 
 def _colours(number: int) -> str:

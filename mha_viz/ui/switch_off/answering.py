@@ -41,7 +41,7 @@ def show_answer(attention: Attention, request: Request, about: str) -> list[Page
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""
     answer, off = answer_of(request), request.off
-    st.markdown(_sentence(answer, off))
+    st.markdown(_sentence(answer, off, _place(attention, answer.question)))
     _slide(answer)
     if not answer.words:
         return []
@@ -76,13 +76,22 @@ def measured(
     return outcome(task, f"{kind}_{hash(of)}" if of else kind)
 
 
-def _sentence(answer: Answer, off: tuple[Head, ...]) -> str:
+def _place(attention: Attention, question: Question) -> str:
+    """ "In place of “[MASK]”": where the model answers; with the token's number if its word stands there twice."""
+    tokens = [token.text for token in attention.text.tokens]
+    if question.kind != MASK or question.place is None or question.place >= len(tokens):
+        return "As the next token"
+    word = tokens[question.place]
+    which = f" at token {question.place}" if tokens.count(word) > 1 else ""
+    return f"In place of “{plain(word)}”{which}"
+
+
+def _sentence(answer: Answer, off: tuple[Head, ...], place: str) -> str:
     before, after = answer.followed
     without = f"Without {both(off[0]) if len(off) == 1 else f'{len(off)} heads'}{in_which(answer.question)}"
     if answer.question.kind == COSINE:
         change = f" {without}, **{decimal(after, 3)}**." if off else ""
         return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
-    place = f"At token {answer.question.place}" if answer.question.kind == MASK else "As the next token"
     first, then = (plain(word) for word in answer.best)
     sentence = f"{place} the model answers **{first}**."
     if not off:

@@ -1,0 +1,66 @@
+"""What moves when a drawing becomes another: the longest frame while the head, the units or the special tokens change,
+in this package's explorer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from benchmarks.chromium import chromium, named
+from benchmarks.page import grid_spot
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.tensors import random_attention
+from benchmarks.views import HEAD, bench
+
+SHAPE = (6, 12)
+LENGTHS = (16, 32, 128)  # tokens; a longer text changes at once
+TWEEN = Target("below", 33.4)  # two frames of a screen
+# A change, and the milliseconds from frame to frame while the drawing becomes the other one; and how many pictures fade
+# meanwhile, so that a change without movement is not taken for a smooth one.
+_FRAMES = """([action, given]) => new Promise((done) => {
+  const [frames, began] = [[], performance.now()];
+  let last = 0;
+  const note = (now) => {
+    if (last) frames.push(now - last);
+    last = now;
+    if (now - began > 200) done([Math.max(...frames), fading]);
+    else requestAnimationFrame(note);
+  };
+  if (action === "head") {
+    const [clientX, clientY] = given;
+    document.querySelector(".grid canvas").dispatchEvent(new MouseEvent("click", { clientX, clientY, bubbles: true }));
+  } else {
+    const [one, other] = given.map((value) => document.querySelector(`input[name=${action}][value=${value}]`));
+    (one.checked ? other : one).click();
+  }
+  const fading = document.querySelectorAll("canvas.before").length;
+  requestAnimationFrame(note);
+})"""
+_CHANGES = {"unit": ("words", "pieces"), "special": ("hide", "keep")}  # in turn; a long text begins without them
+_NAMED = {"head": "a head becomes another", "unit": "pieces become words", "special": "special tokens come and go"}
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Measure, print, write ``results/tween.json``. ``quick``: fewer repetitions."""
+    rows: list[Row] = []
+    turns = 4 if quick else 20
+    with chromium() as browser:
+        for n in LENGTHS:
+            with bench(browser) as workbench:
+                page = workbench.ours(random_attention(*SHAPE, n)).page
+                page.bring_to_front()
+                for action, name in _NAMED.items():
+                    longest = Sample(tuple(_longest(page, action, turn) for turn in range(turns)))
+                    rows.append(Row(f"longest frame while {name}, n = {n}", longest, "ms", target=TWEEN))
+        write(results, "tween", "A drawing becomes another", "", rows, named(browser))
+
+
+def _longest(page: Page, action: str, turn: int) -> float:
+    """Milliseconds of the longest frame of one change. RuntimeError if nothing faded."""
+    given = grid_spot(page, (HEAD + 1 + turn) % SHAPE[1]) if action == "head" else _CHANGES[action]
+    longest, fading = page.evaluate(_FRAMES, [action, given])
+    page.wait_for_function("() => !document.querySelector('canvas.before')")
+    if not fading:
+        raise RuntimeError(f"Nothing faded when {action} changed.")
+    return float(longest)

@@ -33,7 +33,7 @@ LINES: Mapping[str, int] = {
     "serving": 1_530,
     "study": 5_775,
     "text": 530,
-    "training": 2_070,
+    "training": 2_215,  # a task of its own, and two experiments more
     "ui": 13_030,
     "": 1_210,  # the modules that are in no folder
 }

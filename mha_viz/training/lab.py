@@ -17,12 +17,16 @@ from mha_viz.training import predictions, statements
 from mha_viz.training.predictions import Outcome
 from mha_viz.training.record import Result, Settings, from_bytes
 from mha_viz.training.statements import Statement
+from mha_viz.training.tasks import OWN_LETTER, TWO_RELATIONS, LabTask
 
-IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
-    "identical", "output", "random", "penalty", "count", "cut", "removal",
+IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL, PAIR, CURRENT = (
+    "identical", "output", "random", "penalty", "count", "cut", "removal", "pair", "current",
 )  # fmt: skip
 
-ALL_RANDOM, SAME_QKV, SAME_ALL = "random", "same W_Q, W_K, W_V", "all the same"  # which weights of heads start equal
+# Which weights of heads start equal.
+ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO = "random", "same W_Q, W_K, W_V", "all the same", "the last two the same"
+
+EQUAL_PAIR = "four, two equal"  # the label of a run
 
 SettingName = Literal["seed", "heads", "d_model", "steps", "weight"]
 _USUAL: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
@@ -51,6 +55,12 @@ def _of_each_cut(settings: Settings) -> dict[str, Shape]:
     return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
 
 
+def _with_a_pair(settings: Settings) -> dict[str, Shape]:
+    """Three heads, and four of which two start equal, all of one width."""
+    three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
+    return {"three": three, EQUAL_PAIR: three._replace(heads=4)}
+
+
 class Experiment(NamedTuple):
     """One experiment. ``asks``: the settings that it uses; ``most_steps``: how many take about half a minute.
 
@@ -58,10 +68,10 @@ class Experiment(NamedTuple):
     ``prediction``: what a visitor is asked to expect, with ``options``, each a clause by its name; ``outcome`` decides
     between them. ``statements``: what a result shows, as questions with yes or no.
 
-    In training, ``layers`` are trained one after the other, by the label of each run; ``start`` says which weights of
-    the heads are equal at first; with ``is_penalised`` the last run has the penalty; with ``removes_heads`` heads are
-    removed afterwards. ``shown``: the run whose heads are shown at first; ``against``: what differs between runs whose
-    answers are compared.
+    In training, ``layers`` are trained on ``task`` one after the other, by the label of each run; ``start`` says which
+    weights of the heads are equal at first, ``starts`` those of single runs; with ``is_penalised`` the last run has the
+    penalty; with ``removes_heads`` heads are removed afterwards. ``shown``: the run whose heads are shown at first;
+    ``against``: what differs between runs whose answers are compared.
     """
 
     short: str
@@ -76,7 +86,9 @@ class Experiment(NamedTuple):
     asks: tuple[SettingName, ...] = _USUAL
     most_steps: int = 1500
     layers: Callable[[Settings], dict[str, Shape]] = _one_layer
+    task: LabTask = TWO_RELATIONS
     start: str = ALL_RANDOM
+    starts: Mapping[str, str] = MappingProxyType({})
     is_penalised: bool = False
     removes_heads: bool = False
     shown: int = 0
@@ -215,6 +227,43 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             },
             outcome=predictions.of_removal,
             statements=statements.of_removal,
+        ),
+        PAIR: Experiment(
+            short="Two equal",
+            default=Settings(PAIR),
+            asks=("d_model", "steps", "seed"),
+            layers=_with_a_pair,
+            starts={EQUAL_PAIR: SAME_TWO},
+            shown=1,
+            question="Is a head that equals another one worth anything?",
+            answer="No. Two heads with equal weights get the same gradient, stay equal, and add the same vector twice: "
+            "one of them with twice its slice of W_O would give the same answers. Such a layer has three heads and "
+            "pays for four.",
+            source="Goodfellow, Bengio & Courville 2016, section 8.4; three heads beside four are an addition of this "
+            "lab.",
+            prediction="Of four heads, H2 and H3 start equal. After training …",
+            options={"three": "there are three different heads", "four": "there are four"},
+            outcome=predictions.of_pair,
+            statements=statements.of_pair,
+        ),
+        CURRENT: Experiment(
+            short="Own word",
+            default=Settings(CURRENT),
+            task=OWN_LETTER,
+            removes_heads=True,
+            question="And if only the current position matters?",
+            answer="Then all heads are redundant: the residual connection carries each word past them, and no head "
+            "can add anything to it. They still differ, which serves nothing. Trained together, they do no harm "
+            "together; a few of them alone can.",
+            source="Vaswani et al. 2017, section 3.1, on residual connections; the task is an addition of this lab.",
+            prediction="Once trained, all heads go. Then …",
+            options={
+                "none": "no right answers are lost",
+                "some": "some are lost",
+                "all": "all but lucky guesses are lost",
+            },
+            outcome=predictions.of_current,
+            statements=statements.of_current,
         ),
     }
 )

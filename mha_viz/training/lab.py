@@ -116,16 +116,16 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             short="Only W_O differs",
             default=Settings(OUTPUT),
             start=SAME_QKV,
-            question="What makes the learning in each head unique, if all are fed the same input?",
-            answer="The heads' outputs are concatenated and multiplied by W_O, so the output of each head meets a "
-            "different slice of W_O, and its gradient comes back through that slice. Different slices give "
+            question="What makes the learning in each head unique?",
+            answer="All are fed the same input, but their outputs are concatenated and multiplied by W_O, so each "
+            "meets a different slice of W_O, and its gradient comes back through that slice. Different slices give "
             "different gradients: heads with the same W_Q, W_K and W_V differ after the first update.",
             source="Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",
             prediction="W_Q, W_K and W_V start equal; only W_O differs. Then …",
             options={
                 "never": "they stay equal",
-                "first": "they differ from the first update on",
-                "later": "they differ only after many updates",
+                "first": "they differ at once",
+                "later": "they differ much later",
             },
             outcome=predictions.of_output,
             statements=statements.of_output,
@@ -145,7 +145,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.of_random,
         ),
         PENALTY: Experiment(
-            short="A penalty",
+            short="Penalty",
             default=Settings(PENALTY, weight=0.3),
             asks=("weight", *_USUAL),
             most_steps=800,
@@ -157,7 +157,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "the same words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single "
             "word, so a large λ works against the task.",
             source="Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
-            prediction="The loss now punishes heads that look at the same words. Right answers:",
+            prediction="The loss punishes heads for looking alike. Right answers:",
             options={
                 "more": "there are more",
                 "same": "there are as many, within one point",
@@ -167,7 +167,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.of_penalty,
         ),
         COUNT: Experiment(
-            short="One head or many",
+            short="How many",
             default=Settings(COUNT, heads=32),
             asks=("d_model", "steps", "seed"),
             most_steps=400,
@@ -190,28 +190,28 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.of_count,
         ),
         CUT: Experiment(
-            short="Cutting the vector",
+            short="Cutting",
             default=Settings(CUT, heads=8),
             most_steps=500,
             layers=_of_each_cut,
             against="way of cutting",
-            question="Is a different part of the input fed to each head, or is the whole vector?",
+            question="Is each head fed a different part of the input, or the whole vector?",
             answer="In the papers, projected in full: every head multiplies the whole vector by its own d_model × d_k "
             "matrices. Some implementations cut the vector into chunks instead, which is cheaper, but then each "
             "head sees only its own chunk.",
             source="Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
             "attention.",
-            prediction="Each head is fed its own chunk of the vector. In right answers …",
+            prediction="Each head gets one chunk. Right answers: …",
             options={
-                "none": "that costs at most one point",
-                "few": "that costs one to ten points",
-                "many": "that costs more than ten points",
+                "none": "it costs one point at most",
+                "few": "it costs up to ten",
+                "many": "it costs more",
             },
             outcome=predictions.of_cut,
             statements=statements.of_cut,
         ),
         REMOVAL: Experiment(
-            short="Removing heads",
+            short="Removing",
             default=Settings(REMOVAL, heads=8, steps=400),
             removes_heads=True,
             question="Are heads redundant?",

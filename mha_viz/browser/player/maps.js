@@ -107,8 +107,8 @@ function sheetOf(data, root) {
   };
 }
 
-// Maps that write the words of rows once, at their left, and those of columns once, above: two and two of a narrow page,
-// and all in one row of a low one. Their columns and their cell; no cell where each has its own words.
+// Maps that write the words of rows once, at their left, and those of columns once, above: two and two of a narrow
+// page, and all in one row of a low one. Their columns and their cell; no cell where each has its own words.
 /** @type {(data: PlayerData, label: number, width: number) => { columns: number, cell: number }} */
 function sharing({ heads, words, columns: most, rows }, label, width) {
   const isNarrow = width < NARROW;

@@ -89,7 +89,7 @@ PAGES = (
     Visited("/switch_off?off=L3H1"),
     Visited(
         "/why_heads_differ?experiment=penalty&guess=fewer&tour=3&numbers=1",
-        "Why heads differ · A penalty · mha_viz",
+        "Why heads differ · Penalty · mha_viz",
         shows="How alike the heads are",
         forced=[forced_colours.numbers_that_are_colours],
         maps=True,

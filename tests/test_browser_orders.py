@@ -283,7 +283,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "numbers": _numbers,
             "alike": _check("All alike"),
             "random": _check("Random start"),
-            "cut": _check("Cutting the vector"),
+            "cut": _check("Cutting"),
             "seed": _with_numbers(_type("Seed", "1", "0")),
             "steps": _with_numbers(_type("Steps", "200", "300")),
             "step": _move_slider,

@@ -33,8 +33,8 @@ LINES: Mapping[str, int] = {
     "serving": 1_530,
     "study": 5_775,
     "text": 530,
-    "training": 2_070,
-    "ui": 13_060,
+    "training": 2_215,  # a task of its own, and two experiments more
+    "ui": 13_090,
     "": 1_210,  # the modules that are in no folder
 }
 # What to read: fields of a request. A type with several of them would be a second form of it.

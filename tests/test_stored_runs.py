@@ -19,10 +19,12 @@ from mha_viz.training.experiments import (
 )
 from mha_viz.training.lab import (
     COUNT,
+    CURRENT,
     CUT,
     EXPERIMENTS,
     IDENTICAL,
     OUTPUT,
+    PAIR,
     PENALTY,
     REMOVAL,
 )
@@ -143,7 +145,7 @@ def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
         same=~shown.same,
     )
     removal = result.removal
-    lower = None if removal is None else replace(removal, least=removal.least**3)
+    lower = None if removal is None else replace(removal, least=0.9 * removal.least**3)
     assert lab.compared(None, replace(result, runs=(other, *result.runs[1:]), removal=lower)) != first
 
 
@@ -166,6 +168,23 @@ def test_the_outcome_of_a_prediction_follows_the_numbers(experiment: str, change
     outcome = EXPERIMENTS[experiment].outcome
     assert outcome(result).option != option
     assert outcome(replace(result, runs=(other, *result.runs[1:]))).option == option
+
+
+def test_two_heads_that_do_not_stay_equal_are_two() -> None:
+    result = lab.stored(PAIR)
+    three, four = result.runs
+    outcome = EXPERIMENTS[PAIR].outcome
+    assert outcome(result).option == "three"
+    assert outcome(replace(result, runs=(three, replace(four, same=~four.same)))).option == "four"
+
+
+def test_how_many_answers_are_lost_without_any_head_decides_the_prediction() -> None:
+    result = lab.stored(CURRENT)
+    assert result.removal is not None
+    for last, option in ((1.0, "none"), (0.8, "some"), (0.13, "all")):
+        curve = np.array([1.0, 1.0, 1.0, 1.0, last])
+        outcome = EXPERIMENTS[CURRENT].outcome(replace(result, removal=replace(result.removal, least=curve)))
+        assert outcome.option == option
 
 
 def test_how_many_heads_can_go_decides_the_prediction_of_removal() -> None:

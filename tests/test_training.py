@@ -30,14 +30,27 @@ from mha_viz.training.attention import (
 from mha_viz.training.experiments import (
     ExperimentProgress,
     cosines,
+    grade,
     importance,
     loss_of,
     measure,
     new_model,
     remove_heads,
     run,
+    train,
 )
-from mha_viz.training.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY
+from mha_viz.training.lab import (
+    COUNT,
+    CURRENT,
+    CUT,
+    EQUAL_PAIR,
+    EXPERIMENTS,
+    IDENTICAL,
+    OUTPUT,
+    PAIR,
+    PENALTY,
+    SAME_TWO,
+)
 from mha_viz.training.lab import RANDOM as RANDOM_START
 from mha_viz.training.record import Settings, recorded_steps
 from mha_viz.training.statements import pairs, removable
@@ -109,12 +122,59 @@ def test_the_gradient_comes_through_the_heads_own_slice_of_w_o() -> None:
 
 
 def test_the_start_that_is_asked_for() -> None:
-    for start, alike in ((ALL_RANDOM, (False, False)), (SAME_QKV, (True, False)), (SAME_ALL, (True, True))):
+    for start, alike in (
+        (ALL_RANDOM, (False, False)),
+        (SAME_QKV, (True, False)),
+        (SAME_ALL, (True, True)),
+        (SAME_TWO, (False, False)),
+    ):
         heads = initial_heads(Shape(16, 4), torch.Generator().manual_seed(0), start)
         same = [all(torch.equal(w[0], one) for one in w) for w in (heads.query, heads.output)]
         assert tuple(same) == alike
     with pytest.raises(SettingError):
         initial_heads(Shape(16, 4), torch.Generator(), "another")
+
+
+# ---- What a head is worth ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3 if lanes.everything else 1))
+def test_two_equal_heads_are_one_head_with_twice_its_slice_of_w_o(seed: int) -> None:
+    steps, shape = 300 if lanes.everything else 40, EXPERIMENTS[PAIR].layers(Settings(PAIR))[EQUAL_PAIR]
+    model = new_model(shape, seed, SAME_TWO)
+    settings = Settings(PAIR, seed=seed, steps=steps)
+    (before, after) = train(model, settings, 0.0, (0, steps), lambda _: None)
+    assert after["same"][2, 3]
+    assert after["same"].sum() == 4 + 2, "no other two are equal"
+    assert after["loss"] < before["loss"] - 0.5
+    probe = sentences(256, (seed, 1))
+    with torch.no_grad():
+        parts = model.attend(probe, model.heads.of_each_head()).parts
+        three = torch.stack([parts[0], parts[1], 2 * parts[2]])
+        torch.testing.assert_close(model.logits(three, probe), model.logits(parts, probe), atol=1e-4, rtol=1e-4)
+        assert (
+            grade(model.logits(parts[:3], probe), probe)[1].mean() < grade(model.logits(three, probe), probe)[1].mean()
+        )
+
+
+@pytest.mark.parametrize("seed", range(3 if lanes.everything else 1))
+def test_all_heads_are_redundant_where_only_the_current_position_matters(seed: int) -> None:
+    result = run(short(CURRENT, steps=300 if lanes.everything else 100, seed=seed))
+    removal, arm = result.removal, result.runs[0]
+    assert removal is not None
+    assert removal.least[0] > 0.99
+    assert removal.least[-1] > 0.99, "with no head at all"
+    assert pairs(arm.divergence[-1]).min() > 0.1, "they differ, which serves nothing"
+    assert result.places[:, 0].tolist() == list(range(WORDS))
+    assert EXPERIMENTS[CURRENT].outcome(result).option == "none"
+
+
+def test_the_same_task_without_the_residual_connection_needs_its_heads() -> None:
+    model = new_model(Shape(32, 4), 0, task=tasks.OWN_LETTER._replace(is_residual=False))
+    list(train(model, Settings(CURRENT), 0.0, (0, 100), lambda _: None))
+    removal = remove_heads(model, 0)
+    assert removal.least[0] > 0.95
+    assert removal.least[-1] == pytest.approx(CHANCE, abs=0.03)
 
 
 # ---- The layer and its cost -------------------------------------------------------------------------------
@@ -204,13 +264,13 @@ def test_measures_of_one_moment_are_those_of_their_definitions() -> None:
     assert values["penalty"] == pytest.approx(float((grams**2).sum((1, 2)).mean()), rel=1e-5)
     given = [maps[1, s, i, probe.places[s, i, 1]] for s in range(32) for i in range(WORDS)]
     assert values["relation_weights"][1, 1] == pytest.approx(np.mean(given), rel=1e-5)
-    answers = model.logits(attended.parts).argmax(-1).numpy()
+    answers = model.logits(attended.parts, probe).argmax(-1).numpy()
     assert values["accuracy"][1] == pytest.approx((answers == probe.answers)[:, 1:, 1].mean())
 
 
 def test_the_norm_of_a_heads_gradient_is_that_of_its_slices() -> None:
     model, probe = new_model(Shape(16, 2), 3), sentences(8, (5,))
-    loss_of(model.logits(model.attend(probe, model.heads.of_each_head()).parts), probe).backward()
+    loss_of(model.logits(model.attend(probe, model.heads.of_each_head()).parts, probe), probe).backward()
     slices = [torch.cat([w.grad[h].flatten() for w in model.heads.tensors()]) for h in range(2)]  # type: ignore[index]
     values = measure(model, probe)
     np.testing.assert_allclose(values["gradients"], [one.norm().item() for one in slices], rtol=1e-5)
@@ -232,7 +292,7 @@ def test_importance_is_the_mean_of_absolute_products_per_word() -> None:
     values = importance(model, probe)
     attended = model.attend(probe, model.heads.of_each_head())
     attended.contexts.retain_grad()
-    loss_of(model.logits(attended.parts), probe).backward()
+    loss_of(model.logits(attended.parts, probe), probe).backward()
     assert attended.contexts.grad is not None
     products = (attended.contexts * attended.contexts.grad).detach().numpy()  # [head, word, d_k]
     by_hand = np.abs(products.sum(2)).mean(1)
@@ -249,7 +309,7 @@ def test_a_removed_head_is_a_slice_of_the_concatenation_set_to_zero() -> None:
     with torch.no_grad():
         model.heads.output[first] = 0
         probe = sentences(256, (0, 1))
-        logits = model.logits(model.attend(probe, model.heads.of_each_head()).parts)
+        logits = model.logits(model.attend(probe, model.heads.of_each_head()).parts, probe)
     assert removal.least[1] == pytest.approx((logits.argmax(-1).numpy() == probe.answers)[:, 1:].mean())
 
 

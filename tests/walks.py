@@ -442,7 +442,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "an experiment": Walk("lab_experiment", radio("Random start")),
         "numbers": Walk("lab_numbers", lambda page: page.get_by_text("Numbers", exact=True).click()),
         "a step": Walk("mha_player.step", slider),
-        "another experiment": Walk("lab_experiment", radio("Cutting the vector")),
+        "another experiment": Walk("lab_experiment", radio("Cutting")),
         "another training": Walk("lab_arm_", radio("chunks")),
     },
     "/why_heads_differ?experiment=random": {

@@ -25,16 +25,18 @@ CUTS = (FULL, NARROW, SHARED, OVERLAPPING)
 
 
 class Shape(NamedTuple):
-    """One attention layer: the width of the vector, the number of heads, and how the vector is cut."""
+    """One attention layer: the width of the vector, the number of heads, and how the vector is cut. ``narrowed``: the
+    dimension of each head, for heads that do not share d_model among them; 0 for those that do."""
 
     d_model: int
     heads: int
     cut: str = FULL
+    narrowed: int = 0
 
     @property
     def d_k(self) -> int:
         """The dimension of a head's query, key and value."""
-        return self.d_model // self.heads
+        return self.narrowed or self.d_model // self.heads
 
     @property
     def seen(self) -> int:
@@ -52,7 +54,7 @@ class Shape(NamedTuple):
             raise SettingError(f"There is no cut “{self.cut}”.", f"Choose one of: {', '.join(CUTS)}.")
         if self.d_model < 1 or self.heads < 1:
             raise SettingError(f"A layer with d_model {self.d_model} and {self.heads} heads does not exist.")
-        error = undivided(self.d_model, self.heads)
+        error = None if self.narrowed else undivided(self.d_model, self.heads)
         if error:
             raise error
 

@@ -24,10 +24,10 @@ const DEEP = 0.52; // of the largest difference: from here on a cell is nearer t
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
 
 /** @type {(cell: number) => number} */
-const labelSize = (cell) => Math.max(10, Math.min(13, cell - 1));
+const labelSize = (cell) => Math.max(cell < 10 ? 9 : 10, Math.min(13, cell - 1));
 // If cells are smaller than letters, only one label in this many is written.
 /** @type {(cell: number) => number} */
-export const labelStep = (cell) => Math.ceil((labelSize(cell) + 1) / cell);
+export const labelStep = (cell) => Math.ceil(labelSize(cell) / cell);
 // Which rows or columns get a label if there is room for one in `every`: held ones, special tokens, then the others in
 // order, each only if no other label is too near.
 /** @type {(list: Unit[], every: number, focused: number | null, count?: number) => Set<number>} */
@@ -40,7 +40,8 @@ export function labelled(list, every, focused, count = 1) {
 }
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
-// `look.label` and `look.most`, the room for labels and the numbers of rows and columns.
+// `look.label` and `look.most`, the room for labels and the numbers of rows and columns; `look.above` is the room above
+// them where it is another.
 /** @type {(canvas: HTMLCanvasElement, scene: HeatScene, look: Look) => HeatmapLayout} */
 export function drawHeatmap(canvas, scene, look) {
   const { rows, cols } = scene;
@@ -52,6 +53,7 @@ export function drawHeatmap(canvas, scene, look) {
     Math.max(most, cols.length),
     look.height,
     label,
+    look.above,
     look.largest,
   );
   const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));

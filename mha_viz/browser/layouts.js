@@ -73,11 +73,14 @@ export function linksLayout(width, R, C, height, label) {
 }
 
 // Heatmap: square cells of at least 2 pixels with labels above and beside them; long texts scroll instead of blurring.
-/** @type {(width: number, R: number, C: number, height: number, label: number, largest?: number) => HeatmapLayout} */
-export function heatmapLayout(width, R, C, height, label, largest = 44) {
-  const fits = Math.max(2, Math.min(largest, (width - label) / C, (height - label) / R));
+/**
+ * @type {(width: number, R: number, C: number, height: number, label: number, above?: number, largest?: number) =>
+ *   HeatmapLayout}
+ */
+export function heatmapLayout(width, R, C, height, label, above = label, largest = 44) {
+  const fits = Math.max(2, Math.min(largest, (width - label) / C, (height - above) / R));
   const cell = fits >= 4 ? Math.floor(fits) : Math.floor(fits * 2) / 2;
-  return { cell, left: label, top: label, width: label + cell * C, height: label + cell * R };
+  return { cell, left: label, top: above, width: label + cell * C, height: above + cell * R };
 }
 
 /** @type {(layout: HeatmapLayout, R: number, C: number, x: number, y: number) => Spot | null} */

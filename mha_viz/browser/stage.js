@@ -28,6 +28,7 @@ import { isUnanswered } from "./post.js";
  * @property {number} width
  * @property {number} height
  * @property {number} [label]
+ * @property {number} [above]
  * @property {number} [most]
  * @property {number} [largest]
  */

@@ -90,7 +90,7 @@ def _rows(
     values = numbers[list(tokens)]
     cells = signed_cells(values, colour_limit(values), theme, with_scale=True, hover="number %{x}: %{z:.3f}")
     plot = Plot(Axis(title=title, at=(0, trace.d_model - 1)), token_axis(trace, tokens, marked, is_reversed=True))
-    return chart_of(theme, [cells], [plot], 90 + 20 * len(tokens), left=95)
+    return chart_of(theme, [cells], [plot], 74 + 17 * len(tokens), left=95)
 
 
 def stacked(trace: Trace, head: int, theme: Theme) -> Chart:
@@ -143,7 +143,7 @@ def products(trace: Trace, head: int, query: int, key: int, theme: Theme) -> Cha
         f"k of {token_name(trace, key)}": k,
         f"q<sub>i</sub> · k<sub>i</sub>, which sum to <b>{numerals.decimal(trace.scores[head, query, key])}</b>": q * k,
     }
-    return vectors_one_below_another(trace, rows, theme, 470, 0.11)
+    return vectors_one_below_another(trace, rows, theme, 350, 0.13)
 
 
 def both_softmaxes(
@@ -171,7 +171,7 @@ def both_softmaxes(
     above, below = one_below_another(2, 0.2)
     plots = [Plot(x, y, "Scores", up=above), Plot(x, replace(y, range=(0, 1)), "Softmax of the scores", up=below)]
     legend = Legend(up=1.09, clicks="double")
-    return chart_of(theme, series, plots, 500, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
+    return chart_of(theme, series, plots, 350, top=62, left=45, titles_left=True, legend=legend, bar_gap=0.25)
 
 
 # ---- Maps of tokens by tokens -----------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def values(trace: Trace, head: int, query: int, tokens: Sequence[int], theme: Th
         Plot(HIDDEN, rows, "weight × v", third, above),
         Plot(HIDDEN, HIDDEN, "their sum", third, below),
     ]  # fmt: skip
-    return chart_of(theme, series, plots, 190 + 19 * len(at), top=34, left=95)
+    return chart_of(theme, series, plots, 94 + 16 * len(at), top=34, left=95)
 
 
 def concatenation(trace: Trace, head: int, query: int, theme: Theme) -> Chart:

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from mha_viz.analysis.costs import FULL, OVERLAPPING, Shape
 from mha_viz.errors import SettingError
-from mha_viz.training.lab import ALL_RANDOM, SAME_ALL, SAME_QKV
+from mha_viz.training.lab import ALL_RANDOM, SAME_ALL, SAME_QKV, SAME_TWO
 
-STARTS = (ALL_RANDOM, SAME_QKV, SAME_ALL)
+STARTS = (ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ def initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RAN
     inputs = (shape.matrices, shape.seen, shape.d_k)
     query, key, value = (normal(generator, *inputs, scale=shape.seen**-0.5) for _ in range(3))
     output = normal(generator, shape.heads, shape.d_k, shape.d_model, scale=shape.d_model**-0.5)
-    if start != ALL_RANDOM:
+    if start == SAME_TWO:
+        query, key, value, output = (torch.cat([w[:-1], w[-2:-1]]) for w in (query, key, value, output))
+    elif start != ALL_RANDOM:
         query, key, value = (w[:1].repeat(shape.matrices, 1, 1) for w in (query, key, value))
     if start == SAME_ALL:
         output = output[:1].repeat(shape.heads, 1, 1)

@@ -1,8 +1,8 @@
-"""The seven experiments of the training lab: small trainings of one attention layer, recorded head by head.
+"""The experiments of the training lab: small trainings of one attention layer, recorded head by head.
 
-The layer learns the language of :mod:`mha_viz.training.tasks`. One linear map reads both answers from the sum of the
-head outputs, so that only attention heads can look anything up: there is no residual stream and no feed-forward layer
-that could do it.
+The layer learns a task of :mod:`mha_viz.training.tasks`. One linear map reads the answers from the sum of the head
+outputs, so that only attention heads can look anything up: there is no feed-forward layer that could do it, and a
+residual connection only where the task has one.
 
 ``OMP_NUM_THREADS=1 python -m mha_viz.training.experiments --store`` writes the results of the default settings to
 ``assets/lab``; with matrices this small a second thread costs more than it gains. Without ``--store`` this is the child
@@ -48,7 +48,7 @@ from mha_viz.training.record import (
     recorded_steps,
     to_bytes,
 )
-from mha_viz.training.tasks import LETTERS, MARKS, RELATIONS, WORDS, Sentences
+from mha_viz.training.tasks import LETTERS, MARKS, TWO_RELATIONS, WORDS, LabTask, Sentences
 
 BATCH = 32  # sentences per step; a multiple of 16 aligns the numbers of every head alike in memory
 HELD_OUT = 256  # sentences to measure on, never trained on
@@ -78,6 +78,7 @@ IsCancelled = Callable[[], bool]
 class SmallModel:
     """One attention layer after embeddings of letter, mark and position, and before a linear classifier."""
 
+    task: LabTask
     heads: Heads
     letters: Tensor  # [letter, d_model]
     marks: Tensor  # [mark, d_model]
@@ -88,24 +89,32 @@ class SmallModel:
         """All trainable weights."""
         return *self.heads.tensors(), self.letters, self.marks, self.positions, self.classifier
 
+    def embedded(self, sentences: Sentences) -> Tensor:
+        """x [sentence, word, d_model], which all heads are fed."""
+        letters, marks = torch.from_numpy(sentences.letters), torch.from_numpy(sentences.marks)
+        return self.letters[letters] + self.marks[marks] + self.positions
+
     def attend(self, sentences: Sentences, slices: Slices) -> Attended:
         """The attention of all heads on sentences."""
-        letters, marks = torch.from_numpy(sentences.letters), torch.from_numpy(sentences.marks)
-        return attend(self.heads, slices, self.letters[letters] + self.marks[marks] + self.positions)
+        return attend(self.heads, slices, self.embedded(sentences))
 
-    def logits(self, parts: Tensor) -> Tensor:
-        """Logits [sentence, word, relation, letter] of the head outputs ``parts`` [head, sentence · word, d_model]."""
-        return (parts.sum(dim=0) @ self.classifier).view(-1, WORDS, len(RELATIONS), len(LETTERS))
+    def logits(self, parts: Tensor, sentences: Sentences) -> Tensor:
+        """Logits [sentence, word, relation, letter] of the head outputs ``parts`` [head, sentence · word, d_model] on
+        sentences, and of x beside them if the task passes it on."""
+        out = parts.sum(dim=0)
+        out = out + self.embedded(sentences).flatten(0, 1) if self.task.is_residual else out
+        return (out @ self.classifier).view(-1, WORDS, len(self.task.relations), len(LETTERS))
 
 
-def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM) -> SmallModel:
+def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM, task: LabTask = TWO_RELATIONS) -> SmallModel:
     """An untrained model that depends on the seed alone; torch's global generator is not used."""
     generator = torch.Generator().manual_seed(seed)
     d_model = shape.d_model
     heads = initial_heads(shape, generator, start)
-    axes = [(len(LETTERS), d_model), (len(MARKS), d_model), (WORDS, d_model), (d_model, len(RELATIONS) * len(LETTERS))]
+    answers = len(task.relations) * len(LETTERS)
+    axes = [(len(LETTERS), d_model), (len(MARKS), d_model), (WORDS, d_model), (d_model, answers)]
     weights = (normal(generator, *a, scale=d_model**-0.5).requires_grad_() for a in axes)
-    return SmallModel(heads, *weights)
+    return SmallModel(task, heads, *weights)
 
 
 def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
@@ -123,7 +132,7 @@ def run(settings: Settings, progress: TellProgress = lambda _: None, cancelled: 
     trained = _train_runs(settings, progress, cancelled)
     removes = EXPERIMENTS[settings.experiment].removes_heads
     removal = remove_heads(trained[0][1], settings.seed) if removes else None
-    held_out = _held_out(settings.seed)
+    held_out = _held_out(settings.seed, EXPERIMENTS[settings.experiment].task)
     return Result(settings, held_out.words(0), held_out.places[0], tuple(run for run, _ in trained), removal)
 
 
@@ -142,18 +151,19 @@ def _train_runs(
             report(ExperimentProgress(steps_before + step, len(layers) * settings.steps))
 
         weight = settings.weight if experiment.is_penalised and number == len(layers) - 1 else 0.0
-        model = new_model(shape, settings.seed, experiment.start)
+        start = experiment.starts.get(label, experiment.start)
+        model = new_model(shape, settings.seed, start, experiment.task)
         steps = recorded_steps(settings.steps, recorded_count(len(layers)))
-        trained.append((_run(label, shape, list(_train(model, settings, weight, steps, on_step))), model))
+        trained.append((_run(label, shape, list(train(model, settings, weight, steps, on_step))), model))
     return trained
 
 
-def _train(
+def train(
     model: SmallModel, settings: Settings, weight: float, recorded: tuple[int, ...], on_step: Callable[[int], None]
 ) -> Iterator[dict[str, Array | float]]:
     """Train with Adam on new sentences at every step; yields the measurements at the recorded steps, taken before the
     update."""
-    held_out = _held_out(settings.seed)
+    held_out = _held_out(settings.seed, model.task)
     # foreach=False updates number by number: equal heads stay equal
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, foreach=False)
     for step in range(settings.steps + 1):
@@ -162,9 +172,9 @@ def _train(
         on_step(step)
         if step == settings.steps:
             return
-        batch = tasks.sentences(BATCH, (settings.seed, _TRAINING, step))
+        batch = tasks.sentences(BATCH, (settings.seed, _TRAINING, step), model.task)
         attended = model.attend(batch, model.heads.of_each_head())
-        objective = loss_of(model.logits(attended.parts), batch)
+        objective = loss_of(model.logits(attended.parts, batch), batch)
         if weight:
             objective = objective + weight * penalty(attended.maps)
         optimiser.zero_grad()
@@ -172,8 +182,8 @@ def _train(
         optimiser.step()
 
 
-def _held_out(seed: int) -> Sentences:
-    return tasks.sentences(HELD_OUT, (seed, _HELD_OUT))
+def _held_out(seed: int, task: LabTask) -> Sentences:
+    return tasks.sentences(HELD_OUT, (seed, _HELD_OUT), task)
 
 
 # ---- Measurements ---------------------------------------------------------------------------------------
@@ -183,7 +193,7 @@ def measure(model: SmallModel, held_out: Sentences) -> dict[str, Array | float]:
     """The values of :class:`TrainingRun` at one step."""
     slices = model.heads.of_each_head()
     attended = model.attend(held_out, slices)
-    logits = model.logits(attended.parts)
+    logits = model.logits(attended.parts, held_out)
     loss = loss_of(logits, held_out)
     gradients = torch.autograd.grad(loss, slices)
     weights = _flat(tuple(w.detach() for w in slices))
@@ -275,7 +285,7 @@ def _frozen(values: Array) -> Array:
 
 def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
     """Remove heads by setting their slice of the concatenation to zero, without training afterwards."""
-    held_out = _held_out(seed)
+    held_out = _held_out(seed, model.task)
     weights = importance(model, held_out)
     order = np.argsort(weights, kind="stable")
     with torch.no_grad():
@@ -290,7 +300,7 @@ def importance(model: SmallModel, held_out: Sentences) -> Array:
     """I_h = E |Att_h · ∂L/∂Att_h| (Michel et al. 2019), mean over words, of the head output before W_O; scaled to
     Euclidean norm 1."""
     attended = model.attend(held_out, model.heads.of_each_head())
-    (gradient,) = torch.autograd.grad(loss_of(model.logits(attended.parts), held_out), (attended.contexts,))
+    (gradient,) = torch.autograd.grad(loss_of(model.logits(attended.parts, held_out), held_out), (attended.contexts,))
     values = (attended.contexts * gradient).sum(dim=2).abs().mean(dim=1).detach().numpy().astype(np.float64)
     return values / max(float(np.linalg.norm(values)), 1e-30)
 
@@ -298,7 +308,7 @@ def importance(model: SmallModel, held_out: Sentences) -> Array:
 def _accuracy_curve(model: SmallModel, held_out: Sentences, parts: Tensor, order: Array) -> Array:
     """[removed + 1]: accuracy after removing 0, 1, 2, … heads in this order."""
     remaining = [sorted(order[count:].tolist()) for count in range(len(order) + 1)]
-    return np.array([float(grade(model.logits(parts[heads]), held_out)[1].mean()) for heads in remaining])
+    return np.array([float(grade(model.logits(parts[heads], held_out), held_out)[1].mean()) for heads in remaining])
 
 
 # ---- The command and the child process -------------------------------------------------------------------

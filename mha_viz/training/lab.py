@@ -17,12 +17,16 @@ from mha_viz.training import predictions, statements
 from mha_viz.training.predictions import Outcome
 from mha_viz.training.record import Result, Settings, from_bytes
 from mha_viz.training.statements import Statement
+from mha_viz.training.tasks import OWN_LETTER, TWO_RELATIONS, LabTask
 
-IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL = (
-    "identical", "output", "random", "penalty", "count", "cut", "removal",
+IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL, PAIR, CURRENT = (
+    "identical", "output", "random", "penalty", "count", "cut", "removal", "pair", "current",
 )  # fmt: skip
 
-ALL_RANDOM, SAME_QKV, SAME_ALL = "random", "same W_Q, W_K, W_V", "all the same"  # which weights of heads start equal
+# Which weights of heads start equal.
+ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO = "random", "same W_Q, W_K, W_V", "all the same", "the last two the same"
+
+EQUAL_PAIR = "four, two equal"  # the label of a run
 
 SettingName = Literal["seed", "heads", "d_model", "steps", "weight"]
 _USUAL: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
@@ -51,6 +55,12 @@ def _of_each_cut(settings: Settings) -> dict[str, Shape]:
     return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
 
 
+def _with_a_pair(settings: Settings) -> dict[str, Shape]:
+    """Three heads, and four of which two start equal, all of one width."""
+    three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
+    return {"three": three, EQUAL_PAIR: three._replace(heads=4)}
+
+
 class Experiment(NamedTuple):
     """One experiment. ``asks``: the settings that it uses; ``most_steps``: how many take about half a minute.
 
@@ -58,10 +68,10 @@ class Experiment(NamedTuple):
     ``prediction``: what a visitor is asked to expect, with ``options``, each a clause by its name; ``outcome`` decides
     between them. ``statements``: what a result shows, as questions with yes or no.
 
-    In training, ``layers`` are trained one after the other, by the label of each run; ``start`` says which weights of
-    the heads are equal at first; with ``is_penalised`` the last run has the penalty; with ``removes_heads`` heads are
-    removed afterwards. ``shown``: the run whose heads are shown at first; ``against``: what differs between runs whose
-    answers are compared.
+    In training, ``layers`` are trained on ``task`` one after the other, by the label of each run; ``start`` says which
+    weights of the heads are equal at first, ``starts`` those of single runs; with ``is_penalised`` the last run has the
+    penalty; with ``removes_heads`` heads are removed afterwards. ``shown``: the run whose heads are shown at first;
+    ``against``: what differs between runs whose answers are compared.
     """
 
     short: str
@@ -76,7 +86,9 @@ class Experiment(NamedTuple):
     asks: tuple[SettingName, ...] = _USUAL
     most_steps: int = 1500
     layers: Callable[[Settings], dict[str, Shape]] = _one_layer
+    task: LabTask = TWO_RELATIONS
     start: str = ALL_RANDOM
+    starts: Mapping[str, str] = MappingProxyType({})
     is_penalised: bool = False
     removes_heads: bool = False
     shown: int = 0
@@ -104,16 +116,16 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             short="Only W_O differs",
             default=Settings(OUTPUT),
             start=SAME_QKV,
-            question="What makes the learning in each head unique, if all are fed the same input?",
-            answer="The heads' outputs are concatenated and multiplied by W_O, so the output of each head meets a "
-            "different slice of W_O, and its gradient comes back through that slice. Different slices give "
+            question="What makes the learning in each head unique?",
+            answer="All are fed the same input, but their outputs are concatenated and multiplied by W_O, so each "
+            "meets a different slice of W_O, and its gradient comes back through that slice. Different slices give "
             "different gradients: heads with the same W_Q, W_K and W_V differ after the first update.",
             source="Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",
             prediction="W_Q, W_K and W_V start equal; only W_O differs. Then …",
             options={
                 "never": "they stay equal",
-                "first": "they differ from the first update on",
-                "later": "they differ only after many updates",
+                "first": "they differ at once",
+                "later": "they differ much later",
             },
             outcome=predictions.of_output,
             statements=statements.of_output,
@@ -133,7 +145,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.of_random,
         ),
         PENALTY: Experiment(
-            short="A penalty",
+            short="Penalty",
             default=Settings(PENALTY, weight=0.3),
             asks=("weight", *_USUAL),
             most_steps=800,
@@ -145,7 +157,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "the same words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single "
             "word, so a large λ works against the task.",
             source="Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
-            prediction="The loss now punishes heads that look at the same words. Right answers:",
+            prediction="The loss punishes heads for looking alike. Right answers:",
             options={
                 "more": "there are more",
                 "same": "there are as many, within one point",
@@ -155,7 +167,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.of_penalty,
         ),
         COUNT: Experiment(
-            short="One head or many",
+            short="How many",
             default=Settings(COUNT, heads=32),
             asks=("d_model", "steps", "seed"),
             most_steps=400,
@@ -178,28 +190,28 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             statements=statements.of_count,
         ),
         CUT: Experiment(
-            short="Cutting the vector",
+            short="Cutting",
             default=Settings(CUT, heads=8),
             most_steps=500,
             layers=_of_each_cut,
             against="way of cutting",
-            question="Is a different part of the input fed to each head, or is the whole vector?",
+            question="Is each head fed a different part of the input, or the whole vector?",
             answer="In the papers, projected in full: every head multiplies the whole vector by its own d_model × d_k "
             "matrices. Some implementations cut the vector into chunks instead, which is cheaper, but then each "
             "head sees only its own chunk.",
             source="Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
             "attention.",
-            prediction="Each head is fed its own chunk of the vector. In right answers …",
+            prediction="Each head gets one chunk. Right answers: …",
             options={
-                "none": "that costs at most one point",
-                "few": "that costs one to ten points",
-                "many": "that costs more than ten points",
+                "none": "it costs one point at most",
+                "few": "it costs up to ten",
+                "many": "it costs more",
             },
             outcome=predictions.of_cut,
             statements=statements.of_cut,
         ),
         REMOVAL: Experiment(
-            short="Removing heads",
+            short="Removing",
             default=Settings(REMOVAL, heads=8, steps=400),
             removes_heads=True,
             question="Are heads redundant?",
@@ -215,6 +227,43 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             },
             outcome=predictions.of_removal,
             statements=statements.of_removal,
+        ),
+        PAIR: Experiment(
+            short="Two equal",
+            default=Settings(PAIR),
+            asks=("d_model", "steps", "seed"),
+            layers=_with_a_pair,
+            starts={EQUAL_PAIR: SAME_TWO},
+            shown=1,
+            question="Is a head that equals another one worth anything?",
+            answer="No. Two heads with equal weights get the same gradient, stay equal, and add the same vector twice: "
+            "one of them with twice its slice of W_O would give the same answers. Such a layer has three heads and "
+            "pays for four.",
+            source="Goodfellow, Bengio & Courville 2016, section 8.4; three heads beside four are an addition of this "
+            "lab.",
+            prediction="Of four heads, H2 and H3 start equal. After training …",
+            options={"three": "there are three different heads", "four": "there are four"},
+            outcome=predictions.of_pair,
+            statements=statements.of_pair,
+        ),
+        CURRENT: Experiment(
+            short="Own word",
+            default=Settings(CURRENT),
+            task=OWN_LETTER,
+            removes_heads=True,
+            question="And if only the current position matters?",
+            answer="Then all heads are redundant: the residual connection carries each word past them, and no head "
+            "can add anything to it. They still differ, which serves nothing. Trained together, they do no harm "
+            "together; a few of them alone can.",
+            source="Vaswani et al. 2017, section 3.1, on residual connections; the task is an addition of this lab.",
+            prediction="Once trained, all heads go. Then …",
+            options={
+                "none": "no right answers are lost",
+                "some": "some are lost",
+                "all": "all but lucky guesses are lost",
+            },
+            outcome=predictions.of_current,
+            statements=statements.of_current,
         ),
     }
 )

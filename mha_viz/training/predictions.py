@@ -10,7 +10,7 @@ import numpy as np
 
 from mha_viz.numerals import counted, decimal, percent, small
 from mha_viz.training.record import Result
-from mha_viz.training.statements import ALIKE, LN2, NOTICED, pairs, removable
+from mha_viz.training.statements import ALIKE, LEARNED, LN2, NOTICED, pairs, removable
 
 MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
@@ -95,6 +95,22 @@ def of_removal(result: Result) -> Outcome:
     spare = removable(removal.least)
     option = "none" if not spare else "half" if spare <= heads / 2 else "most"
     return Outcome(option, f"{spare} of {heads} can go before right answers fall by more than one point")
+
+
+def of_pair(result: Result) -> Outcome:
+    """What a result shows of four heads of which two start equal, beside three."""
+    three, four = result.runs
+    numbers = f"{percent(four.right)} right, as against {percent(three.right)} with three heads"
+    return Outcome("three" if four.same[-1, -2, -1] else "four", numbers)
+
+
+def of_current(result: Result) -> Outcome:
+    """What a result shows of heads that a task does not need."""
+    removal, heads = result.removal, result.runs[0].heads
+    assert removal is not None
+    first, last = float(removal.least[0]), float(removal.least[-1])
+    option = "none" if first - last <= NOTICED else "some" if last > LEARNED else "all"
+    return Outcome(option, f"{percent(first)} right with {counted(heads, 'head')}, {percent(last)} with none")
 
 
 def _size(value: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mha_viz.numerals import counted, decimal, percent, small
 from mha_viz.training.record import Array, Result, TrainingRun
-from mha_viz.training.tasks import CHANCE, RELATIONS, WORDS
+from mha_viz.training.tasks import CHANCE, TWO_RELATIONS, WORDS
 
 LN2 = log(2)
 ALIKE = 0.1 * LN2  # divergence below which two heads attend nearly alike
@@ -21,6 +21,9 @@ RELIES = 0.75  # mean weight on the correct word above which a head follows a re
 ATTENDS = 2 / WORDS  # twice the weight of uniform attention: below it a head does not attend to the word
 SAME = 0.95  # cosine of weights above which two heads are nearly equal
 LEARNED = CHANCE + 0.1  # accuracy below which a layer has learned next to nothing
+
+
+RELATIONS = TWO_RELATIONS.relations
 
 
 class Statement(NamedTuple):
@@ -171,8 +174,8 @@ def of_penalty(result: Result) -> list[Statement]:
         Statement(
             "Does it raise the loss?",
             bool(with_it.loss[-1] > without.loss[-1]),
-            f"The loss of the answers ends at {_loss(without)} without the penalty and at {_loss(with_it)} with "
-            f"λ = {weight:g}.",
+            f"The loss of the answers ends at {without.loss[-1]:.5f} without the penalty and at "
+            f"{with_it.loss[-1]:.5f} with λ = {weight:g}.",
             usual=True if weight else None,
         ),
         Statement(
@@ -281,6 +284,57 @@ def of_removal(result: Result) -> list[Statement]:
     ]
 
 
+def of_pair(result: Result) -> list[Statement]:
+    """The statements about four heads of which two start equal, beside three."""
+    three, four = result.runs
+    return [
+        Statement(
+            f"Are the two equal heads bit-identical after {counted(int(four.steps[-1]), 'step')}?",
+            bool(four.same[-1, -2, -1]),
+            _exactly(
+                "All their weights are equal", "They differ by at most", _largest_difference(four, slice(2, None))
+            ),
+        ),
+        Statement(
+            "Do the four answer better than three?",
+            bool(four.right > three.right + NOTICED),
+            f"Three heads give {percent(three.right)} right answers, the four {percent(four.right)}.",
+            usual=False,
+        ),
+        Statement(
+            "Do they cost more?",
+            four.parameters > three.parameters,
+            f"{four.parameters:,} parameters, {three.parameters:,} for three.",
+        ),
+    ]
+
+
+def of_current(result: Result) -> list[Statement]:
+    """The statements about heads that a task does not need."""
+    removal, run = result.removal, result.runs[0]
+    assert removal is not None
+    curves, apart = np.vstack([removal.least, removal.most, removal.random]), pairs(run.divergence[-1]).mean()
+    return [
+        Statement(
+            "Can all heads be removed at once without harm?",
+            bool(removal.least[-1] >= removal.least[0] - NOTICED and removal.least[0] > LEARNED),
+            f"{percent(removal.least[0])} of the answers are right with all {run.heads} heads, "
+            f"{percent(removal.least[-1])} with none.",
+        ),
+        Statement(
+            "Do the heads differ all the same?",
+            bool(apart > ALIKE),
+            f"The mean divergence of two heads ends at {apart:.3f} nats (largest possible: {LN2:.3f}).",
+        ),
+        Statement(
+            "Do some of them alone do more harm than none?",
+            bool(curves.min() < removal.least[-1] - NOTICED),
+            f"With some of them left, at worst {percent(curves.min())} of the answers are right.",
+            usual=None,
+        ),
+    ]
+
+
 def removable(curve: Array) -> int:
     """How many heads can be removed in this order before accuracy falls by more than NOTICED."""
     below = np.flatnonzero(curve < curve[0] - NOTICED)
@@ -298,9 +352,9 @@ def _solved(run: TrainingRun) -> Statement:
     )
 
 
-def _largest_difference(run: TrainingRun) -> float:
-    """The largest difference between two heads' weights, W_O included, after the last step."""
-    return float(max(run.difference[-1].max(), run.output_difference[-1].max()))
+def _largest_difference(run: TrainingRun, of: slice = slice(None)) -> float:
+    """The largest difference between the weights of two of these heads, W_O included, after the last step."""
+    return float(max(run.difference[-1, of, of].max(), run.output_difference[-1, of, of].max()))
 
 
 def _seen(result: Result) -> str:
@@ -344,7 +398,3 @@ def _weights_of(run: TrainingRun, head: int) -> str:
 
 def _accuracy(run: TrainingRun) -> str:
     return ", ".join(f"{r} {percent(share)}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))
-
-
-def _loss(run: TrainingRun) -> str:
-    return f"{run.loss[-1]:.5f}"

@@ -14,8 +14,8 @@ import { blended, bytesOf, cssColour } from "./frames.js";
 /** @import { Palettes, PlayerData, PlayerHead, PlayerMark, PlayerStrip } from "./player.js" */
 
 /**
- * @typedef {{ root: HTMLElement, canvas: HTMLCanvasElement, over: SVGElement, picture: OffscreenCanvas, name: string }}
- *   PlayerMap
+ * @typedef {{ root: HTMLElement, canvas: HTMLCanvasElement, over: SVGElement, picture: OffscreenCanvas, name: string,
+ *   layout: HeatmapLayout | null }} PlayerMap
  */
 
 /**
@@ -25,6 +25,11 @@ import { blended, bytesOf, cssColour } from "./frames.js";
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
 const READABLE = 11; // the smallest cell beside which a word can be written, pixels
 const BARE = 84; // the least width of a map without words, pixels
+const NARROW = 600; // of a page, pixels
+const SMALL = 9; // the smallest cell of maps that share their words, pixels
+const AROUND = { narrow: 540, low: 415 }; // height of what stands around the maps, pixels
+const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
+const ALONE = { columns: 0, cell: 0 };
 const BAR = 90; // height of the button and what is around it, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
@@ -35,11 +40,12 @@ export function mapsOf(data, say) {
   const strips = data.strip ? stripsOf(data.strip, maps) : null;
   const root = make("div", { class: "maps" }, ...maps.map((map) => map.root));
   const sheet = sheetOf(data, root);
-  /** @type {{ now: Uint8ClampedArray, layout: HeatmapLayout | null, again: () => void }} */
-  const shown = { now: new Uint8ClampedArray(0), layout: null, again: () => {} };
+  /** @type {{ now: Uint8ClampedArray, again: () => void }} */
+  const shown = { now: new Uint8ClampedArray(0), again: () => {} };
   root.addEventListener("pointermove", (event) => {
     const h = maps.findIndex((map) => map.canvas === event.target);
-    const spot = shown.layout && h >= 0 ? heatmapCellAt(shown.layout, n, n, ...pointOn(maps[h].canvas, event)) : null;
+    const layout = maps[h]?.layout;
+    const spot = layout ? heatmapCellAt(layout, n, n, ...pointOn(maps[h].canvas, event)) : null;
     if (!spot) return say("");
     const [row, col] = [Number(spot.row), Number(spot.col)];
     const weight = decimal(shown.now[(h * n + row) * n + col] / 255, 2);
@@ -50,12 +56,13 @@ export function mapsOf(data, say) {
   const draw = (moment, colours) => {
     shown.again = () => draw(moment, colours);
     if (!root.isConnected) return;
-    const { units, look } = sheet();
+    const { units, look, place } = sheet();
     shown.now = blended(cells, maps.length * n * n, moment);
     const shadesOf = (/** @type {number} */ h) => shown.now.subarray(h * n * n, (h + 1) * n * n);
     maps.forEach((map, h) => {
       map.root.classList.toggle("off", Boolean(data.off?.[Math.round(moment)]?.[h]));
-      shown.layout = drawMap(map, shadesOf(h), units, look, colours.ramp);
+      place(h);
+      map.layout = drawMap(map, shadesOf(h), units, look, colours.ramp);
     });
     strips?.(moment, colours.signed);
   };
@@ -72,21 +79,46 @@ function reveal(root) {
   root.scrollIntoView({ block: "start", behavior: still() ? "instant" : "smooth" });
 }
 
-// The words of the maps and how to draw them, at the width that each map has now.
-/** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look }} */
+// The words of the maps and how to draw them, at the width that each map has now; `place` sets the room of one map.
+/** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, place: (h: number) => void }} */
 function sheetOf(data, root) {
   const { words, ramp, signed } = data;
-  const named = data.named && !data.beside;
+  const isNamed = data.named && !data.beside;
   const theme = { ramp, signed, heads: [], dashes: [] };
   const look = /** @type {Look} */ ({ height: Infinity });
   return () => {
     const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
     readLook(look, root, { light: theme, dark: theme }, root);
-    look.label = named ? heatmapLabel(units, units, look) : 0;
-    arrange(data, root, named ? look.label + READABLE * words.length : BARE);
-    look.width = /** @type {HTMLElement} */ (root.firstChild).clientWidth;
-    return { units, look };
+    const width = /** @type {HTMLElement} */ (root.parentElement).clientWidth;
+    const named = isNamed && (width >= NARROW || data.columns * data.rows <= 4);
+    const label = named ? heatmapLabel(units, units, look) : 0;
+    const { columns, cell } = named ? sharing(data, label, width) : ALONE;
+    const side = cell * words.length;
+    root.style.gridTemplateColumns = cell ? `${label + side}px repeat(${columns - 1}, ${side}px)` : "";
+    if (!cell) arrange(data, root, named ? label + READABLE * words.length : BARE);
+    const single = /** @type {HTMLElement} */ (root.firstChild).clientWidth;
+    /** @type {(h: number) => void} */
+    const place = (h) => {
+      look.label = cell && h % columns ? 0 : label;
+      look.above = cell && Math.floor(h / columns) % 2 ? 0 : label;
+      look.width = cell ? look.label + side : single;
+    };
+    return { units, look, place };
   };
+}
+
+// Maps that write the words of rows once, at their left, and those of columns once, above: two and two of a narrow
+// page, and all in one row of a low one. Their columns and their cell; no cell where each has its own words.
+/** @type {(data: PlayerData, label: number, width: number) => { columns: number, cell: number }} */
+function sharing({ heads, words, columns: most, rows }, label, width) {
+  const isNarrow = width < NARROW;
+  const isLow = rows > 1 && (window.innerHeight - AROUND.low) / rows < label + READABLE * words.length;
+  if (heads.length < 2 || !(isNarrow || (isLow && most * rows >= heads.length))) return ALONE;
+  const columns = isNarrow ? 2 : heads.length;
+  const wide = (width - label - (columns - 1) * (isNarrow ? GAP.narrow : GAP.wide)) / columns;
+  const high = isNarrow ? Math.max(words.length * SMALL, (window.innerHeight - AROUND.narrow) / 2) : Infinity;
+  const cell = Math.floor(Math.min(wide, high) / words.length);
+  return cell < SMALL ? ALONE : { columns, cell };
 }
 
 // As many columns as there are and fit, with as many maps in each row: four maps are two and two, not three and one.
@@ -125,7 +157,7 @@ function mapOf(data, head) {
   const title = make("figcaption", {}, head.name);
   const root = make("figure", {}, title, make("div", { class: "map" }, canvas, over));
   root.style.setProperty("--own", head.colour);
-  return { root, canvas, over, picture: new OffscreenCanvas(n, n), name: head.name };
+  return { root, canvas, over, picture: new OffscreenCanvas(n, n), name: head.name, layout: null };
 }
 
 /**

@@ -52,6 +52,11 @@ def halves() -> tuple[Any, Any]:
     return left, right
 
 
+def more() -> Any:
+    """What a step says beyond its first sentences: folded, so that its picture is seen first."""
+    return st.expander("More")
+
+
 def chart(
     where: Any,
     o: OpenStep,

@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import percent, small
-from mha_viz.ui.inside.step_parts import ALL_HEADS, OpenStep, chart, halves, say_left_out, shapes
+from mha_viz.ui.inside.step_parts import ALL_HEADS, OpenStep, chart, halves, more, say_left_out, shapes
 from mha_viz.ui.parts import remark
 
 KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
@@ -25,19 +25,22 @@ def values(o: OpenStep) -> Any:
     longest = int(lengths.argmax())
     with text:
         st.markdown(
-            rf"""## The weights mix the values
-What a token hands over is not its x but its value, v = $x W_V$. Each value is multiplied by the weight that
-{o.word(o.query)} gives it, and the rows are added up:
+            r"""## The weights mix the values
+Each value, v = $x W_V$, is multiplied by its weight, and the rows are added up:
 
-$$\mathrm{{head}} = A\,v$$
-
-The result is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.word(top)}
+$$\mathrm{head} = A\,v$$
+"""
+        )
+        shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
+    with text, more():
+        st.markdown(
+            f"""What a token hands over is not its x but its value; {o.word(o.query)} gives each its weight. The result
+is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.word(top)}
 ({percent(row[top])}); the longest weighted value is that of {o.word(longest)}
 ({percent(lengths[longest] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
 decide *what* it takes from there.
 """
         )
-        shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
         say_left_out(o)
         remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
     alt = "Weights, values, and weight times value"
@@ -52,15 +55,17 @@ def concatenation(o: OpenStep) -> Any:
     with text:
         st.markdown(
             f"""## The heads side by side
-Each of the {t.heads} heads has computed {t.d_k} numbers for {o.word(o.query)}. They are placed side by side:
-{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers{_width(t)}. Columns {first} to {first + t.d_k - 1} are head
-{o.head}'s. Nothing is mixed yet: each colour is one head.
-
-This is also where training tells the heads apart: the gradient of a head comes back through its own columns
-and the rows of $W_O$ that multiply them.
+Each head has computed {t.d_k} numbers for {o.word(o.query)}. Nothing is mixed yet: each colour is one head.
 """
         )
         shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
+    with text, more():
+        st.markdown(
+            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{_width(t)}. Columns {first} to
+{first + t.d_k - 1} are head {o.head}'s. This is also where training tells the heads apart: the gradient of a head comes
+back through its own columns and the rows of $W_O$ that multiply them.
+"""
+        )
     alt = f"The outputs of {t.heads} heads side by side"
     chart(charts, o, "concat", alt, lambda theme: draw.concatenation(t, o.head, o.query, theme))
     return text
@@ -77,13 +82,16 @@ def output(o: OpenStep) -> Any:
     text, charts = halves()
     with text:
         st.markdown(
-            rf"""## $W_O$ mixes the outputs of the heads
-The concatenation is multiplied by one last matrix:
+            r"""## $W_O$ mixes the outputs of the heads
+**The output is a sum with one term for each head.**
 
-$$\mathrm{{Concat}}(\mathrm{{head}}_1, \ldots, \mathrm{{head}}_h)\,W_O = \sum_i \mathrm{{head}}_i W_O^{{(i)}}$$
-
-({ALL_HEADS}.) Head {o.head} is multiplied only by its own {t.d_k} rows of $W_O$, so **the output is a sum with one
-term for each head**. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
+$$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathrm{head}_i W_O^{(i)}$$
+"""
+        )
+    with text, more():
+        st.markdown(
+            f"""The concatenation is multiplied by one last matrix ({ALL_HEADS}). Head {o.head} is multiplied only by
+its own {t.d_k} rows of $W_O$. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
 
 All {t.heads} terms and the bias together differ from the output of the model itself by at most
 **{small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.

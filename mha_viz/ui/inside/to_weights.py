@@ -17,7 +17,7 @@ from mha_viz.ui.bound import bound
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.inside.by_hand import row_table, softmax_table
 from mha_viz.ui.inside.score_parts import why
-from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, OpenStep, chart, halves, say_left_out, shapes
+from mha_viz.ui.inside.step_parts import ALL_HEADS, ONE_HEAD, OpenStep, chart, halves, more, say_left_out, shapes
 from mha_viz.ui.parts import remark
 
 
@@ -55,18 +55,22 @@ def linear(o: OpenStep) -> Any:
     with text:
         st.markdown(
             rf"""## The vector is projected in full, not cut
-Each head has matrices of its own, $W_Q$, $W_K$ and $W_V$, and multiplies **the whole** of x by them. Models store those
-of all heads side by side as one {t.d_model} × {t.heads * t.d_k} matrix; head {o.head} owns the framed columns, {first}
-to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads of $d_k$ = {t.d_k}
-numbers: all {t.d_model} numbers of x enter each of them.
+Head {o.head} multiplies **the whole** of x by matrices of its own, the framed columns.
 
 $$q = x W_Q \qquad k = x W_K \qquad v = x W_V$$
+"""
+        )
+        _shapes_of_products(t)
+    with text, more():
+        st.markdown(
+            f"""Models store the matrices of all heads side by side as one {t.d_model} × {t.heads * t.d_k} matrix; head
+{o.head} owns columns {first} to {first + t.d_k - 1}. What is split is the *result* of one product, into {t.heads} heads
+of $d_k$ = {t.d_k} numbers: all {t.d_model} numbers of x enter each of them.
 
 {ALL_HEADS}; most models add a bias. The first number of q of {o.word(o.query)}: {t.d_model} products that sum to
 {decimal(product, 3)}, plus the bias {decimal(p.b_q[first], 3)}, is **{decimal(product + p.b_q[first], 3)}**.
 {_shared(o)}"""
         )
-        _shapes_of_products(t)
         _together(t)
         remark(
             "In the whole matrices each cell stands for a block of numbers: the stronger its colour, the larger they "
@@ -124,18 +128,21 @@ def products(o: OpenStep) -> Any:
     with text:
         st.markdown(
             rf"""## How well a query and a key agree
-The query of {o.word(o.query)} says what this head looks for there; the key of {o.word(o.key)} says what it finds
-here.{turned} They are multiplied number by number, and the {t.d_k} products are summed:
+The query says what this head looks for; the key says what it finds.{turned}
 
 $$q \cdot k = \sum_{{i=0}}^{{{t.d_k - 1}}} q_i k_i = {score:.2f}$$
-
-Where both have the same sign the product is above zero (orange) and counts for the pair; opposite signs (blue) count
-against it. The largest is number {largest}:
+"""
+        )
+        shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
+    with text, more():
+        st.markdown(
+            rf"""The query of {o.word(o.query)} and the key of {o.word(o.key)} are multiplied number by number, and the
+{t.d_k} products are summed. Where both have the same sign the product is above zero (orange) and counts for the pair;
+opposite signs (blue) count against it. The largest is number {largest}:
 {decimal(t.q[o.head, o.query, largest])} × {decimal(t.k[o.head, o.key, largest])} = {decimal(parts[largest])}.
 Nothing here knows about grammar: what q and k mean was learned with $W_Q$ and $W_K$.
 """
         )
-        shapes(f"q, k {t.d_k} numbers each", "q · k 1 number")
     alt = f"q, k and their products; the sum is {decimal(score)}"
     chart(charts, o, "products", alt, lambda theme: draw.products(t, o.head, o.query, o.key, theme))
     return text
@@ -148,23 +155,24 @@ def scale(o: OpenStep) -> Any:
         st.markdown("## Divided, so that softmax stays soft" if t.divides else "## Scaled before softmax")
         if not t.divides:
             remark(f"This model does not divide by √d_k: it multiplies by {t.scaling:.4g}.")
+        st.markdown("Softmax of large scores **saturates**: one weight takes nearly all.")
+        _switch(o)
+        shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
+    with text, more():
         st.markdown(
             rf"""A sum of {t.d_k} products grows with their number: for numbers of mean 0 and variance 1 its standard
-deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Softmax of large scores **saturates**: one weight takes nearly
-all, the gradient nearly vanishes, and the head stops learning. This is why the scores are divided ({ONE_HEAD}, with its
-footnote on variance).
+deviation is $\sqrt{{d_k}}$ = {math.sqrt(t.d_k):.2f}. Where softmax saturates, the gradient nearly vanishes, and the
+head stops learning. This is why the scores are divided ({ONE_HEAD}, with its footnote on variance).
 
 {_saturation(o)}
 """
         )
-        _switch(o)
-        shapes(f"scores {t.heads} heads × {t.n} × {t.n}")
+    with text:
         say_left_out(o)
     alt = "Scores and weights of one query with and without the division"
     here = (o.head, o.query, o.tokens, o.key)
-    above = charts.container()
     chart(charts, o, "scale", alt, lambda theme: draw.both_softmaxes(t, *here, theme, o.divided))
-    why(o, above, charts)
+    why(o, charts.expander("Why this score"), charts)
     return text
 
 
@@ -196,13 +204,17 @@ def mask(o: OpenStep) -> Any:
         f"{_why_masked(t)}: **{hidden} of the {t.n * t.n}** cells are masked. Their scores become −∞ before the "
         "softmax, which makes their weights exactly 0."
         if t.masked
-        else "This model reads in both directions, and the text is read by itself, without padding: **nothing is "
-        "masked**, every token may look at every token. A model that reads left to right, such as GPT-2, masks the "
-        "upper triangle; padding in a batch masks whole columns."
+        else "This model reads in both directions: **nothing is masked**, every token may look at every token."
     )
     with text:
-        st.markdown(f"## Who may look at whom\n{sentence} The mask is the same for all heads.")
+        st.markdown(f"## Who may look at whom\n{sentence}")
         shapes(f"mask {t.n} × {t.n}")
+    with text, more():
+        st.markdown(
+            "The mask is the same for all heads. A model that reads left to right, such as GPT-2, masks the upper "
+            "triangle; padding in a batch masks whole columns."
+        )
+    with text:
         say_left_out(o)
     alt = f"Which keys each query may look at; {hidden} cells are masked"
     chart(charts, o, "mask", alt, lambda theme: draw.mask(t, o.tokens, o.query, o.key, theme))
@@ -220,16 +232,16 @@ def softmax(o: OpenStep) -> Any:
     weights = t.weights[o.head] if o.divided else t.undivided(o.head)
     text, charts = halves()
     with text:
-        st.markdown(_as_shares(o) if o.divided else _as_shares_undivided(o, float(weights[o.query, o.key])))
+        formula, words = _as_shares(o) if o.divided else _as_shares_undivided(o, float(weights[o.query, o.key]))
+        st.markdown(formula)
         _switch(o)
         if not o.divided:
             remark("The map shows what this head would do. Explore, and the steps after this, show the model itself.")
         shapes(f"A {t.heads} heads × {t.n} × {t.n}")
+        more().markdown(words)
         say_left_out(o)
     with charts, st.container(key="wide_inside_by_hand"):
-        st.markdown(
-            f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; its part of their sum is the share."
-        )
+        st.markdown(f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; then shares.")
         st.markdown(softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
     chart(charts, o, "softmax", alt, lambda theme: draw.square(t, weights, o.tokens, o.query, o.key, theme))
@@ -247,29 +259,31 @@ def _by_hand(o: OpenStep) -> PageChart:
     )
 
 
-def _as_shares(o: OpenStep) -> str:
+def _as_shares(o: OpenStep) -> tuple[str, str]:
+    """The formula, and what it gives here."""
     t = o.trace
     share = percent(float(t.weights[o.head, o.query, o.key]))
-    return rf"""## Scores become shares
-Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
-
+    formula = rf"""## Scores become shares
 $$A = \mathrm{{softmax}}\left({_scaled(t)}\right)$$
-
-({ONE_HEAD}.) {o.word(o.query)} gives **{share}** of its attention to {o.word(o.key)}. This is the matrix
+"""
+    words = rf"""Every scaled score s becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1
+({ONE_HEAD}). {o.word(o.query)} gives **{share}** of its attention to {o.word(o.key)}. This is the matrix
 that Explore draws; the model's own differs from what is computed here by at most {small(t.agreement.weights)}.
 """
+    return formula, words
 
 
-def _as_shares_undivided(o: OpenStep, share: float) -> str:
+def _as_shares_undivided(o: OpenStep, share: float) -> tuple[str, str]:
+    """The same without the division."""
     t = o.trace
-    return rf"""## Scores become shares, here without the division
-Every score s, as it is, becomes $e^s$ and is divided by the sum of its row, so that each row sums to 1:
-
+    formula = rf"""## Scores become shares, here without the division
 $$\mathrm{{softmax}}\left(q k^\top\right) \quad \text{{in place of}} \quad \mathrm{{softmax}}\left({_scaled(t)}\right)$$
-
-The paper divides ({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to
+"""
+    words = rf"""Every score s, as it is, becomes $e^s$ and is divided by the sum of its row. The paper divides
+({ONE_HEAD}). {o.word(o.query)} would give **{percent(share)}** of its attention to
 {o.word(o.key)}; in the model it gives {percent(float(t.weights[o.head, o.query, o.key]))}.
 """
+    return formula, words
 
 
 def _scaled(t: Trace) -> str:

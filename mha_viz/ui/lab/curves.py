@@ -11,10 +11,10 @@ import numpy as np
 from mha_viz.figures import training as charts
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.training import TrainingCurve
-from mha_viz.training.lab import COUNT, CUT
+from mha_viz.training.lab import COUNT, CUT, EXPERIMENTS
 from mha_viz.training.record import Result, TrainingRun
 from mha_viz.training.statements import pair_names, pairs
-from mha_viz.training.tasks import CHANCE, RELATIONS
+from mha_viz.training.tasks import CHANCE, TWO_RELATIONS
 from mha_viz.ui.caches import lasting
 
 CHARTS = 128  # cached charts; six of them show one training at one step
@@ -33,7 +33,7 @@ def of_the_run(result: Result) -> dict[str, WholeChart]:
     if result.settings.experiment in (COUNT, CUT):
         labels = [str(arm.heads) if result.settings.experiment == COUNT else arm.label for arm in result.runs]
         shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
-        given = (labels, shares, (*RELATIONS, "both"), CHANCE)
+        given = (labels, shares, (*TWO_RELATIONS.relations, "both"), CHANCE)
         ordered = result.settings.experiment == COUNT
         drawn["accuracies"] = WholeChart(
             "Right answers of each training", lambda t: charts.accuracies(*given, t, ordered)
@@ -55,9 +55,9 @@ CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurv
         {"log": True},
     ),
     "right": (
-        lambda _, arm: [
+        lambda result, arm: [
             TrainingCurve(name, arm.accuracy[:, r], charts.RELATION_COLOURS[r], True)
-            for r, name in enumerate(RELATIONS)
+            for r, name in enumerate(EXPERIMENTS[result.settings.experiment].task.relations)
         ],
         {"bounds": (0, 1.04)},
     ),

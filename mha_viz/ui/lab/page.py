@@ -19,8 +19,6 @@ from mha_viz.ui.lab import learning, questions, result, settings, small_tasks, s
 from mha_viz.ui.lab.link import read, unread
 from mha_viz.ui.parts import complain, formulas, remark, say_complaint, say_unused, theme
 
-LANGUAGE = "For each word a tiny layer names two letters: ○ of the word before, □ of the word with its mark."
-
 
 class Scene(NamedTuple):
     """What the stage shows: its name in the menu, and the function that shows it."""
@@ -56,7 +54,7 @@ def _show_experiment(name: str) -> None:
     row = EXPERIMENTS[name]
     linked_settings = read(name, address.now().get("run"))
     say_unused([f"run={part[:20]}" for part in unread(name, address.now().get("run"))])
-    stage.ask(row.short, row.question, LANGUAGE)
+    stage.ask(row.short, row.question, row.task.about)
     guess = stage.predict(name, row.prediction, row.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)

@@ -17,7 +17,6 @@ from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS, limits
 from mha_viz.training.record import Array, Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement
-from mha_viz.training.tasks import RELATIONS
 from mha_viz.ui.bound import in_link
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.lab import curves, downloads, stage, trainings
@@ -180,7 +179,7 @@ def _recorded(
         words=result.words,
         names=[f"H{h}" for h in range(arm.heads)],
         maps=then(arm.maps),
-        relations=RELATIONS,
+        relations=EXPERIMENTS[result.settings.experiment].task.relations,
         places=result.places.T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", _losses(result, arm, together)),

@@ -31,7 +31,8 @@ def ask(short: str, question: str, about: str = "") -> None:
         st.markdown(f"## {formulas(question)}", width="stretch")
         if about:
             bound(st.toggle, "Numbers", NUMBERS, has_numbers(), change=_numbers, key="lab_numbers", width="content")
-    st.markdown(formulas(about))
+    with st.container(key="lab_about"):
+        st.markdown(formulas(about))
 
 
 def has_numbers() -> bool:

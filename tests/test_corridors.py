@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_250,
+    "analysis": 6_251,
     "attention": 2_232,
     "browser": 260,
     "cli": 3_155,
@@ -25,7 +25,7 @@ LINES: Mapping[str, int] = {
     "drawing": 655,
     "exports": 2_105,
     "figure": 795,
-    "figures": 7_185,
+    "figures": 7_188,
     "files": 395,
     "models": 7_625,
     "process": 910,
@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_215,  # a task of its own, and two experiments more
     "ui": 13_090,
-    "": 1_210,  # the modules that are in no folder
+    "": 1_211,  # the modules that are in no folder
 }
 # What to read: fields of a request. A type with several of them would be a second form of it.
 ASKED = {"text", "pair", "words", "target", "part", "off", "heads", "method", "means"}

@@ -507,7 +507,7 @@ test("heatmap: up to 200 tokens fit a panel, a larger one scrolls instead of blu
   }
   assert.equal(heatmapLayout(560, 512, 512, 560, 80).cell, 2);
   assert.equal(heatmapLayout(900, 12, 12, 730, 56).cell, 44);
-  assert.equal(heatmapLayout(900, 12, 12, 730, 56, 64).cell, 56, "where a panel is wide, cells are larger");
+  assert.equal(heatmapLayout(900, 12, 12, 730, 56, 56, 64).cell, 56, "where a panel is wide, cells are larger");
 });
 
 test("the matrix made for these tests sums to 1 in each row", () => {

@@ -48,7 +48,8 @@ export class Preview {
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
-    const numbers = reading.metrics.filter(({ unit }) => !read.recipes || read.mode || unit !== "share"); // its rules say those
+    const isRecipe = read.recipes && !read.mode; // whose rules say the shares
+    const numbers = reading.metrics.filter(({ unit }) => !isRecipe || unit !== "share");
     this.#numbers.replaceChildren(...numbers.map((metric) => this.#numberOf(metric, head)));
   }
 

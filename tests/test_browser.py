@@ -9,7 +9,7 @@ from functools import partial
 from playwright.sync_api import expect
 
 from mha_viz.ui.address import examples
-from tests.browser_tab import BrowserTab
+from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 
 FIRST = examples()[0]["text"]
 IT = 10  # a token of the first example
@@ -122,6 +122,9 @@ def _an_empty_sentence_is_answered_and_examples_are_offered(visitor: BrowserTab)
     visitor.field.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("Nothing was typed.")
     expect(listed).to_be_visible()
+    visitor.resize(PHONE)
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+    visitor.resize(DESKTOP)
     listed.locator("button").nth(1).click()
     visitor.asked(text=examples()[1]["text"])
     visitor.drawn()

@@ -241,7 +241,7 @@ def softmax(o: OpenStep) -> Any:
         more().markdown(words)
         say_left_out(o)
     with charts, st.container(key="wide_inside_by_hand"):
-        st.markdown(f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$; then shares.")
+        st.markdown(f"**The row of {o.word(o.query)} by hand**: each score s becomes $e^s$, then a share of their sum.")
         st.markdown(softmax_table(t, o.head, o.query, o.key, o.tokens, o.divided))
     alt = f"Weights of head {o.head}, queries by keys{'' if o.divided else ', without the division'}"
     chart(charts, o, "softmax", alt, lambda theme: draw.square(t, weights, o.tokens, o.query, o.key, theme))

@@ -1,5 +1,6 @@
-"""*Why heads differ* begins with what moves: *Play* and the maps are in the first screen, by their boxes, at 1280 × 720
-and on a phone, on every experiment, every toy and every small task (which has nothing to play)."""
+"""What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on a
+phone, on every experiment, every toy and every small task (which has nothing to play). *Inside a head*: the picture of
+every step, at 1280 × 720."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import pytest
 from playwright.sync_api import ViewportSize
 
 from mha_viz.training.lab import EXPERIMENTS
+from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab.learning import TOYS
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests.browser_tab import FRAMES, PHONE, BrowserTab
@@ -62,3 +64,16 @@ def _outside(visitor: BrowserTab, window: ViewportSize, at_once: int | None) -> 
     if boxes["play"] and boxes["play"][3] > window["height"]:
         return f"Play ends at {boxes['play'][3]:.0f}"
     return ""
+
+
+def test_the_picture_of_every_step_is_in_the_first_screen(visitor: BrowserTab) -> None:
+    visitor.resize(LAPTOP)
+    ends = {}
+    for step in STEPS.keys() - {"turn"}:  # which this model does not do
+        visitor.visit("/inside_a_head", step=step)
+        picture = visitor.page.locator(".st-key-inside_step .js-plotly-plot .main-svg").first
+        picture.wait_for()
+        visitor.page.evaluate(f"document.fonts.ready.then(() => {FRAMES})")
+        ends[step] = picture.evaluate("(picture) => picture.getBoundingClientRect().bottom")
+        assert visitor.page.evaluate("document.querySelector('.stMain').scrollTop") == 0
+    assert {step: end for step, end in ends.items() if end > LAPTOP["height"]} == {}

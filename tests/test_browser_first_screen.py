@@ -1,6 +1,6 @@
-"""What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on a
-phone, on every experiment, every toy and every small task (which has nothing to play). *Inside a head*: the picture of
-every step, at 1280 × 720."""
+"""What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on
+a phone, on every experiment, every toy and every small task (which has nothing to play). *Inside a head*: the picture
+of every step, at 1280 × 720."""
 
 from __future__ import annotations
 

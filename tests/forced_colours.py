@@ -39,7 +39,7 @@ def chosen(*kinds: str) -> Check:
 
 def kinds_of_roles(page: Page) -> None:
     """Each kind of role has a colour of its own."""
-    until(lambda: len(set(colours := _colours(page.locator(".kinds s")))) == len(colours) > 3)
+    until(lambda: len(set(colours := _colours(page.locator(".kinds .glyph"), "::before"))) == len(colours) > 3)
 
 
 def numbers_that_are_colours(page: Page) -> None:
@@ -106,7 +106,9 @@ def _hidden(part: Locator, marks: str) -> float:
     return differing(part.screenshot(), part.screenshot(style=f"{marks} {{ opacity: 0 }}"))
 
 
-def _colours(parts: Locator) -> list[str]:
+def _colours(parts: Locator, of: str | None = None) -> list[str]:
     expect(parts.first).to_be_visible()
-    colours: list[str] = parts.evaluate_all("all => all.map(part => getComputedStyle(part).backgroundColor)")
+    colours: list[str] = parts.evaluate_all(
+        "(all, of) => all.map(part => getComputedStyle(part, of).backgroundColor)", of
+    )
     return colours

@@ -61,6 +61,7 @@ def _heads_are_opened_by_keyboard(visitor: BrowserTab, steps: Locator) -> None:
 
 def _without_the_division_softmax_saturates_before_the_eyes(visitor: BrowserTab) -> None:
     page = visitor.page
+    page.locator(".st-key-inside_step summary").filter(has_text="More").click()
     expect(page.get_by_text("Without the division:")).to_be_visible()
     page.locator(".st-key-inside_undivided label").click()
     visitor.asked(divide="no")

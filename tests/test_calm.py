@@ -11,7 +11,7 @@ on each, counts too.
 A page's *own* words are those that its authors wrote. What grows with the sentence, the model or the corpus is *data*
 and not among them, because no author can make it shorter: the cells of tables and the names of their rows, the labels
 of charts (SVG), numbered lists of what was found, code that repeats a result, the words and links that are compared,
-and the names of heads in the lists of the page *Roles*. On a page that is one state of many (an experiment, a step
+what a score is made of, and the names of heads in the lists of the page *Roles*. On a page that is one state of many (an experiment, a step
 inside a head), the first screen is counted by its own words: its picture is the data.
 """
 
@@ -32,7 +32,7 @@ from tests.browser_tab import DESKTOP, BrowserTab
 COUNT = r"""() => {
     const CONTROLS = "a[href], button, input:not([type=hidden]):not([type=file]), select, textarea, summary, " +
         "[tabindex='0']:not(.stMain), [role=combobox], [role=slider], [contenteditable=true]";
-    const DATA = "tbody td, tbody th[scope=row], svg, ol, pre, .compare :is(.link, .sentence), " +
+    const DATA = "tbody td, tbody th[scope=row], svg, ol, pre, .compare :is(.link, .sentence), .inside-each, " +
         ".st-key-head_card [data-testid=stPageLink], " +
         ".st-key-head_numbers [data-testid=stPageLink]";
     const isData = (part) => part !== null && (part.matches(DATA) || isData(up(part)));

@@ -34,7 +34,7 @@ class LabTask(NamedTuple):
 
 # A relation of position and one of content, of every word at once.
 TWO_RELATIONS = LabTask(
-    (BEFORE, LINKED), "Each word names two letters: ○ of the word before, □ of the word with its mark."
+    (BEFORE, LINKED), "Each word names two letters: ○ of the word before, □ of the one marked alike."
 )
 # Only the current position matters.
 OWN_LETTER = LabTask((ITSELF,), "Each word names one letter: ○ its own.", is_residual=True)

@@ -25,10 +25,9 @@ from mha_viz.ui.parts import remark
 REASONS = 3  # pairs of parts in the sentence
 
 
-def why(o: OpenStep, above: Any, below: Any) -> None:
-    """Show above the charts of scores why the query looks at the key, if the query sees it, or, while the pointer is on
-    another key that is drawn, at that one, and below them the pairs of parts; or why this model's scores cannot be
-    taken apart."""
+def why(o: OpenStep, below: Any) -> None:
+    """Show below the charts of scores why the query looks at the key, if the query sees it, or, while the pointer is on
+    another key that is drawn, at that one, and the pairs of parts; or why this model's scores cannot be taken apart."""
     if o.score_parts is None or o.trace.mask[o.query, o.key]:
         return
     try:
@@ -40,7 +39,7 @@ def why(o: OpenStep, above: Any, below: Any) -> None:
         return
     parts = of_keys[o.key]
     names = [both(Head.parse(name)) if group == HEADS else name for name, group in _named(parts)]
-    with above:
+    with below:
         for each in (_sentence, _bars):
             st.html(f'<div class="inside-each">{"".join(each(o, one, names) for one in of_keys.values())}</div>')
     alt = "What makes this score, by query and key"

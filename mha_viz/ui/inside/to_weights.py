@@ -172,7 +172,7 @@ head stops learning. This is why the scores are divided ({ONE_HEAD}, with its fo
     alt = "Scores and weights of one query with and without the division"
     here = (o.head, o.query, o.tokens, o.key)
     chart(charts, o, "scale", alt, lambda theme: draw.both_softmaxes(t, *here, theme, o.divided))
-    why(o, charts.expander("Why this score"), charts)
+    why(o, charts)
     return text
 
 

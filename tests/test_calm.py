@@ -11,8 +11,8 @@ on each, counts too.
 A page's *own* words are those that its authors wrote. What grows with the sentence, the model or the corpus is *data*
 and not among them, because no author can make it shorter: the cells of tables and the names of their rows, the labels
 of charts (SVG), numbered lists of what was found, code that repeats a result, the words and links that are compared,
-what a score is made of, and the names of heads in the lists of the page *Roles*. On a page that is one state of many (an experiment, a step
-inside a head), the first screen is counted by its own words: its picture is the data.
+what a score is made of, and the names of heads in the lists of the page *Roles*. On a page that is one state of many
+(an experiment, a step inside a head), the first screen is counted by its own words: its picture is the data.
 """
 
 from __future__ import annotations

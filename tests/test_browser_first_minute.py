@@ -410,6 +410,9 @@ def test_compare_and_about_use_the_window(newcomer: Callable[..., BrowserTab], s
     drawn = map_of_head.bounding_box()
     assert drawn
     assert drawn["width"] > 0.36 * size["width"], "of the half of the window that it has"
+    held = map_of_head.locator("xpath=ancestor::*[contains(@class, 'box')][1]").bounding_box()
+    assert held
+    assert drawn["x"] + drawn["width"] <= held["x"] + held["width"] + 1, "nothing of it is cut off"
 
 
 def test_a_direct_visit_asks_for_nothing_that_is_missing_but_what_streamlit_tries(

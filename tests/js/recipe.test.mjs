@@ -64,10 +64,12 @@ test("a line has the shares over all text and here, but none of a rule that is l
   const words = (of, at) => wordsOf(of, at).map(([, said]) => said);
   assert.deepEqual(words(read, 0), [
     "the token after 50% (here 31%)",
-    "[CLS] 20% (here 24%)",
+    "[CLS] 20% (here 24%), …",
     "no rule 20% (here 25%)",
   ]);
   assert.deepEqual(words(read, 1), ["nouns 70%", "no rule 30% (here 30%)"]);
   assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "nouns 70% (here 0%)");
-  assert.deepEqual(words({ ...recipes, here: null }, 0), ["the token after 50%", "[CLS] 20%", "no rule 20%"]);
+  assert.deepEqual(words({ ...recipes, here: null }, 0), ["the token after 50%", "[CLS] 20%, …", "no rule 20%"]);
+  const whole = { ...recipes, heads: [{ ...heads[0], explained: 1 }], here: null };
+  assert.deepEqual(words(whole, 0), ["the token after 50%", "[CLS] 20%, …"], "no part of 0%");
 });

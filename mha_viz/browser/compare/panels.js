@@ -96,7 +96,7 @@ export function measure({ read: { set, derived }, stage, look }, part) {
   const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
   const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
   Object.assign(look, { most, label, ...size });
-  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label, largest).width;
+  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label, label, largest).width;
   for (const panel of part.panels) {
     panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools are above the end of the drawing
     panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;

@@ -20,6 +20,7 @@ import { decimal } from "../numerals.js";
 const KINDS = ["position", "special", "grammar", "form", "even"]; // in the order of a bar
 export const UNEXPLAINED = "unexplained";
 const NAMED = { most: 2, least: 0.05 }; // rules in the line of a head
+const HARDLY = 0.005; // shares below it are 0%
 /** @type {(share: number) => string} */
 const whole = (share) => `${decimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
@@ -54,7 +55,8 @@ export function barOf(recipes, head, colours) {
   return make("b", { class: "recipe" }, ...parts);
 }
 
-// What a head does over all text, and here: the numbers of its largest rules, and null for what is left over, in words.
+// What a head does over all text, and here: the numbers of its largest rules, and null for what is left over, in words;
+// “…” stands for further rules.
 /** @type {(recipes: Recipes, head: number) => [number | null, string][]} */
 export function wordsOf(recipes, head) {
   const { parts, explained, here } = recipes.heads[head];
@@ -64,8 +66,10 @@ export function wordsOf(recipes, head) {
     const shown = needs && isLeftOut(recipes) ? undefined : here?.[place];
     return /** @type {[number | null, string]} */ ([rule, `${says} ${whole(share)}${now(shown)}`]);
   });
+  const more = explained - named.reduce((sum, [, share]) => sum + share, 0) >= HARDLY;
+  if (more && line.length) line[line.length - 1][1] += ", …";
   const left = now(recipes.here ? 1 - recipes.here[head] : undefined);
-  return [...line, [null, `${REST} ${whole(1 - explained)}${left}`]];
+  return 1 - explained < HARDLY ? line : [...line, [null, `${REST} ${whole(1 - explained)}${left}`]];
 }
 
 // The same in a line; `point` is told which rule is pointed at.
@@ -83,7 +87,8 @@ export function lineOf(recipes, head, colours, point) {
 export function spokenRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
   const named = parts.slice(0, NAMED.most).map(([rule, share]) => `${recipes.rules[rule].says} ${whole(share)}`);
-  return isEven ? `${EVEN} ` : `Usually to ${named.join(", ")}, ${REST} ${whole(1 - explained)}. `;
+  if (1 - explained >= HARDLY) named.push(`${REST} ${whole(1 - explained)}`);
+  return isEven ? `${EVEN} ` : `Usually to ${named.join(", ")}. `;
 }
 
 // Every rule of a head with its share; `rest` is the name of what they do not explain.

@@ -5,8 +5,8 @@ seen: not clipped away for screen readers, not transparent, not painted on a can
 a link, a button, a field, a menu or a summary that is seen, or whatever else the keyboard stops at, but for the page
 itself, which scrolls; what the keyboard stops at once and walks with its arrows (the squares of a grid, the steps and
 the heads of a block) is one control. The *first screen* holds what has its middle in a window of 1440 × 900 that was
-not scrolled. *Opened* are the words of the whole page with all that it can unfold unfolded; what a switch adds, which is
-drawn by the server (*Numbers* of the experiments, *More* where heads are off), is not counted: up to 540 own words of an
+not scrolled. *Opened* are the words of the whole page with all that it can unfold unfolded; what a switch adds, which
+the server draws (*Numbers* of the experiments, *More* where heads are off), is not counted: up to 540 own words of an
 experiment. The list of pages, the same on each, counts too.
 
 A page's *own* words are those that its authors wrote. What grows with the sentence, the model or the corpus is *data*

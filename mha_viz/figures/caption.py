@@ -10,6 +10,7 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
+from mha_viz.attention.steps import layer_of
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.quotes import shortened
@@ -87,7 +88,8 @@ def both(head: Head) -> str:
 
 def named(attention: Attention, head: Head) -> str:
     """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each."""
-    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
+    layer = layer_of(attention.made, head.layer)
+    return f"layer {layer} ({layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
 
 
 def reading(attention: Attention) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.steps import layer_of
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Text
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import scale_bar
@@ -35,6 +36,7 @@ def grid(
     height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
+    layers = [layer_of(attention.made, layer) for layer in layers]
     marks = grid_marks(parts, layout, view.scale, theme, layers, numbers)
     every = [part for row in parts for part in row]
     marks += foot(layout, theme, every, view.scale)

@@ -4,6 +4,7 @@ hand."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -411,6 +412,44 @@ def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -
     assert steps_of(["only layer 5 (6), layer 0 (1)"]) == followed.only(["L5", "L0"]).made[-1:]
     assert steps_of(["only layer 5 (6), layer 0 (1)"])[0].row == followed.only(["L5", "L0"]).made[-1].row
     assert steps_of(["only layer 5 (7)"])[0].row.name == "only layer 5 (7)"  # of a reading made by hand
+
+
+def test_no_figure_of_rollout_speaks_of_heads(minilm: Encoder) -> None:
+    weights = minilm.encode(SENTENCE)
+    followed, one, two = mv.rollout(weights), "L4", "L5"
+    pair = [(followed, one), (followed, two)]
+    some = followed.grid(layers=[4, 5], scale="head")
+    figures = [
+        followed.heatmap(one, scale="head"),
+        followed.links(one, scale="head"),
+        followed.grid(scale="head"),
+        some,
+    ]
+    figures += [mv.compare(pair), mv.compare(pair, kind="links"), mv.difference(*pair)]
+    for figure in figures:
+        svg = figure.to_bytes(".svg").decode()
+        drawn = " ".join(re.findall("<(?:title|desc|text)[^>]*>([^<]*)<", svg))
+        for words in (figure.caption, drawn):
+            assert not re.search(r"\bheads?\b|H0", words.replace("heads of each", "")), words
+    assert figures[-1].caption.startswith("Difference of two attention maps: layer 4 (5), layer 5 (6) of ")
+    assert figures[4].caption.startswith("Attention maps side by side: layer 4 (5), layer 5 (6) of ")
+    assert some.caption.startswith("Attention of chosen layers: layer 4 (5), layer 5 (6), of all 6 layers of ")
+    assert "each layer’s largest weight" in some.caption
+    beside = mv.compare([(weights, "L3H1"), (followed, two)]).caption
+    assert beside.startswith("Attention maps side by side: L3H1 (4-2), layer 5 (6) of ")
+    assert mv.compare([(weights, "L3H1"), (weights, "L3H2")]).caption.startswith("Attention heads side by side: L3H1")
+
+
+def test_names_of_rollout_in_tables_and_remedies_are_those_that_it_takes(minilm: Encoder) -> None:
+    followed = mv.rollout(minilm.encode(SENTENCE))
+    table = followed.measures()
+    assert [*table.index] == [f"L{layer}" for layer in range(6)]
+    assert all(followed[name].shape == followed["L0"].shape for name in table.index)
+    with pytest.raises(SettingError, match=r"Give 'L5', or layer=5, head=0, or heads=\['L5'\]"):
+        followed.heatmap()
+    with pytest.raises(SettingError, match="L4, L5 are of different layers"):
+        followed.links(heads=["L4", "L5"])
+    assert followed.heatmap(layer=5, head=0).caption == followed.heatmap(heads=["L5"]).caption
 
 
 def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) -> None:

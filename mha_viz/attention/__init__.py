@@ -230,7 +230,7 @@ class Attention:
         return figure
 
     def measures(self) -> pd.DataFrame:
-        """One row per head, named "L0H0" and so on, with the numbers that the app shows for it.
+        """One row per head, named "L0H0", or per layer of rollout, "L0", with the numbers that the app shows for it.
 
         ``layer``, ``head``; ``previous``, ``following`` and ``same``: mean weight from a token to the previous one, the
         next one and itself; ``cls``, ``sep`` and ``punctuation``: mean weight on them; ``entropy`` of a row, mean, in

@@ -14,6 +14,7 @@ from threading import Event
 from typing import Any
 from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
 
 from mha_viz.analysis.described import KINDS, of_heads
@@ -473,7 +474,9 @@ def test_every_table_with_an_interval_marks_few_documents(
     intervals = [t.value for t in page.at.dataframe if {"low", "ci_low"} & set(t.value.columns)]
     assert len(intervals) >= 4
     for table in intervals:
-        assert ("few documents" in str(table["documents"].tolist())) is marked, table.columns
+        assert table["documents"].tolist() == [documents] * len(table)
+        assert pd.api.types.is_numeric_dtype(table["documents"])
+        assert (table.get("few", pd.Series("")) == "few documents").all() == marked, table.columns
 
 
 def _over(documents: int, table: Any) -> Any:

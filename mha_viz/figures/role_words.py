@@ -231,11 +231,9 @@ def over(documents: int | None) -> str:
     return f" over {documents:,} documents{blocks}{few}"
 
 
-def marked_few(documents: Iterable[int | None]) -> list[int | str | None]:
-    """The cells of a table on how many documents each interval is over; all in words if one is over few."""
-    counts = [*documents]
-    few = any(count is not None and count < FEW for count in counts)
-    return [f"{n}{', few documents' * (n < FEW)}" if few and n is not None else n for n in counts]
+def marks_of_few(documents: Iterable[int | None]) -> list[str]:
+    """The cells beside a table's numbers of documents: "few documents" where an interval is over few, else ""."""
+    return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
 def best_baseline(finding: Finding) -> tuple[str, float]:

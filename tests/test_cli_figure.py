@@ -85,6 +85,16 @@ def test_all_heads_go_into_a_folder_one_file_each(tmp_path: Path, capsys: pytest
     assert "8 files, L0H0.pdf to L1H3.pdf" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", ["heatmap", "links"])
+def test_maps_of_rollout_go_into_files_named_by_their_layers(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--model", "toy", "--quantity", "rollout", "--all-heads", tmp_path / "maps")
+    assert figure(kind, "the dog saw the girl .", *arguments) == 0
+    assert {path.name for path in (tmp_path / "maps").iterdir()} == {"L0.svg", "L1.svg"}
+    assert "2 files, L0.svg to L1.svg" in capsys.readouterr().out
+
+
 TWO = ("--head", "L3H1", "--head", "L0H2")
 WRONG: list[tuple[list[str], str]] = [
     (["heatmap", TIRED, "--head", "L3H1"], "exactly one output"),

@@ -17,15 +17,15 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_251,
-    "attention": 2_232,
+    "analysis": 6_252,
+    "attention": 2_258,
     "browser": 260,
     "cli": 3_155,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
     "figure": 795,
-    "figures": 7_188,
+    "figures": 7_228,
     "files": 395,
     "models": 7_625,
     "process": 910,

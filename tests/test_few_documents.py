@@ -70,12 +70,17 @@ def test_few_documents_are_marked_and_their_number_is_said(said: Callable[[int],
     assert f"{FEW - 1} documents" in said(FEW - 1)
 
 
-def test_a_table_of_a_page_marks_few_documents_and_leaves_its_numbers_to_be_sorted_where_none_are() -> None:
-    table = pd.DataFrame({"score": [0.5, 0.25, 0.125], DOCUMENTS: [FEW - 1, 300, None]})
-    assert percentages(table, ["score"])[DOCUMENTS].fillna("").tolist() == [f"4, {MARK}", "300", ""]
-    assert percentages(table, ["score"])["score"].tolist() == [50, 25, 12.5]
-    assert percentages(table[1:], ["score"])[DOCUMENTS].tolist()[:1] == [300]
-    assert DOCUMENTS not in percentages(table[["score"]], ["score"])
+def test_a_table_of_a_page_marks_few_documents_beside_numbers_that_are_sorted_as_numbers() -> None:
+    table = pd.DataFrame({"score": [0.5, 0.25, 0.125], DOCUMENTS: [300, FEW - 1, None], "n": [9, 9, 9]})
+    shown = percentages(table, ["score"])
+    assert [*shown] == ["score", DOCUMENTS, "few", "n"]
+    assert shown["few"].tolist() == ["", MARK, ""]
+    assert pd.api.types.is_numeric_dtype(shown[DOCUMENTS])
+    assert shown.sort_values(DOCUMENTS)[DOCUMENTS].tolist()[:2] == [FEW - 1, 300]
+    assert shown["score"].tolist() == [50, 25, 12.5]
+    assert [*table] == ["score", DOCUMENTS, "n"]
+    assert [*percentages(table[::2], ["score"])] == [*table]
+    assert [*percentages(table[["score"]], ["score"])] == ["score"]
 
 
 def test_where_nobody_counted_documents_nothing_is_said() -> None:

@@ -276,7 +276,7 @@ CALLS: list[tuple[Any, type[MhaVizError], str]] = [
     (lambda a: a.heatmap(heads=["8-10"]), UnknownHead, "not the name of a head"),
     (lambda a: a.heatmap(heads=[3]), UnknownHead, "not a head"),
     (lambda a: a[3], UnknownHead, r"'3' is not a head. Write it as 'L3H1', .3, 1. or Head"),
-    (lambda a: a.heatmap(3), SettingError, "No head was named. Give 'L3H1', or layer=3, head=1"),
+    (lambda a: a.heatmap(3), SettingError, "No head was named. Give 'L1H2', or layer=1, head=2"),
     (lambda a: a.heatmap(head=1), SettingError, "No head was named"),
     (lambda a: a.heatmap("4-2"), UnknownHead, "not the name of a head"),
     (

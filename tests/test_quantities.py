@@ -4,6 +4,7 @@ hand."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ import mha_viz as mv
 from mha_viz.analysis.metrics import METRICS
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
+from mha_viz.attention.steps import steps_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.drawing.marks import Curve, Text
@@ -26,6 +28,7 @@ from mha_viz.errors import EmptyText, SettingError, ShapeError, UnknownHead
 from mha_viz.exports import open_attention
 from mha_viz.exports.formats import ORIGIN
 from mha_viz.exports.shown import shown_bytes
+from mha_viz.figures.grid import grid
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.packet import packet
@@ -358,7 +361,6 @@ def test_a_layer_of_rollout_has_a_name_and_its_maps_are_not_called_heads(minilm:
     followed = mv.rollout(weights)
     assert np.array_equal(followed["L5"], followed.weights[5, 0])
     assert np.array_equal(followed[" l3 "], followed["L3H0"])
-    assert np.array_equal(followed.only(["L5", "L0"]).weights[0], followed.weights[[5, 0], 0])
     assert "layer 5" in mv.figure.compare([(followed, "L5"), (followed, "L4")]).caption
     assert f"6 layers, {len(followed.tokens)} tokens, rollout" in repr(followed)
     assert "head" not in repr(followed)
@@ -369,6 +371,85 @@ def test_a_layer_of_rollout_has_a_name_and_its_maps_are_not_called_heads(minilm:
         followed["L3H1"]
     with pytest.raises(UnknownHead, match="“L5” is not the name of a head"):
         weights["L5"]
+
+
+def test_only_some_layers_of_rollout_are_all_reached_and_saved(minilm: Encoder, tmp_path: Path) -> None:
+    followed = mv.rollout(minilm.encode(SENTENCE))
+    some = followed.only(["L5", "L0"])
+    assert np.array_equal(some.weights, followed.weights[[5, 0]])
+    assert np.array_equal(some["L1"], followed["L0"])
+    figures = [
+        some.heatmap("L1"),
+        some.links(heads=["L1"]),
+        some.grid(),
+        mv.figure.compare([(some, "L0"), (some, "L1")]),
+    ]
+    for number, figure in enumerate(figures):
+        assert figure.save(tmp_path / f"{number}.svg").stat().st_size
+        assert figure.save(tmp_path / f"{number}.csv").stat().st_size
+    mv.publish([(some, "L0"), (some, "L1")], tmp_path / "page.html")
+    for suffix in (".npz", ".safetensors"):
+        opened = mv.open_attention(some.save(tmp_path / f"some{suffix}"))
+        assert (opened.made, opened.key) == (some.made, some.key)
+    table = pd.read_csv(some.save(tmp_path / "some.csv"), keep_default_na=False)
+    assert [*dict.fromkeys(table["layer"])] == [5, 0]
+    assert table["made"][0] == "typed; rollout; only layer 5 (6), layer 0 (1)"
+    assert json.loads(shown_bytes(shown(some, [Head(0, 0)], View()), ".json"))["heads"] == ["layer 5"]
+    with pytest.raises(UnknownHead, match=r"Give a list such as \['L0'\]"):
+        followed.only([])
+
+
+def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -> None:
+    followed = mv.rollout(minilm.encode(SENTENCE))
+    for some in (followed.only(["L5"]), followed.only(["L1", "L5"]).by_words().only(["L1"])):
+        caption = some.heatmap("L0").caption
+        assert "Attention matrix: layer 5 (6) of " in caption
+        assert "rollout" in caption
+        assert "only layer 5 (6)" in caption
+        assert "layer 0" not in caption
+        assert "H0" not in caption
+    assert {"L5", "L1"} <= {mark.text for mark in grid(followed.only(["L5", "L1"])).marks if isinstance(mark, Text)}
+    assert steps_of(["only layer 5 (6), layer 0 (1)"]) == followed.only(["L5", "L0"]).made[-1:]
+    assert steps_of(["only layer 5 (6), layer 0 (1)"])[0].row == followed.only(["L5", "L0"]).made[-1].row
+    assert steps_of(["only layer 5 (7)"])[0].row.name == "only layer 5 (7)"  # of a reading made by hand
+
+
+def test_no_figure_of_rollout_speaks_of_heads(minilm: Encoder) -> None:
+    weights = minilm.encode(SENTENCE)
+    followed, one, two = mv.rollout(weights), "L4", "L5"
+    pair = [(followed, one), (followed, two)]
+    some = followed.grid(layers=[4, 5], scale="head")
+    figures = [
+        followed.heatmap(one, scale="head"),
+        followed.links(one, scale="head"),
+        followed.grid(scale="head"),
+        some,
+    ]
+    figures += [mv.compare(pair), mv.compare(pair, kind="links"), mv.difference(*pair)]
+    for figure in figures:
+        svg = figure.to_bytes(".svg").decode()
+        drawn = " ".join(re.findall("<(?:title|desc|text)[^>]*>([^<]*)<", svg))
+        for words in (figure.caption, drawn):
+            assert not re.search(r"\bheads?\b|H0", words.replace("heads of each", "")), words
+    assert figures[-1].caption.startswith("Difference of two attention maps: layer 4 (5), layer 5 (6) of ")
+    assert figures[4].caption.startswith("Attention maps side by side: layer 4 (5), layer 5 (6) of ")
+    assert some.caption.startswith("Attention of chosen layers: layer 4 (5), layer 5 (6), of all 6 layers of ")
+    assert "each layer’s largest weight" in some.caption
+    beside = mv.compare([(weights, "L3H1"), (followed, two)]).caption
+    assert beside.startswith("Attention maps side by side: L3H1 (4-2), layer 5 (6) of ")
+    assert mv.compare([(weights, "L3H1"), (weights, "L3H2")]).caption.startswith("Attention heads side by side: L3H1")
+
+
+def test_names_of_rollout_in_tables_and_remedies_are_those_that_it_takes(minilm: Encoder) -> None:
+    followed = mv.rollout(minilm.encode(SENTENCE))
+    table = followed.measures()
+    assert [*table.index] == [f"L{layer}" for layer in range(6)]
+    assert all(followed[name].shape == followed["L0"].shape for name in table.index)
+    with pytest.raises(SettingError, match=r"Give 'L5', or layer=5, head=0, or heads=\['L5'\]"):
+        followed.heatmap()
+    with pytest.raises(SettingError, match="L4, L5 are of different layers"):
+        followed.links(heads=["L4", "L5"])
+    assert followed.heatmap(layer=5, head=0).caption == followed.heatmap(heads=["L5"]).caption
 
 
 def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) -> None:

@@ -14,6 +14,7 @@ from threading import Event
 from typing import Any
 from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
 
 from mha_viz.analysis.described import KINDS, of_heads
@@ -26,7 +27,7 @@ from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.chart_plotly import plotly
 from mha_viz.figures.role_map import role_map
-from mha_viz.figures.role_words import standing_with_numbers
+from mha_viz.figures.role_words import at_a_glance, standing_with_numbers
 from mha_viz.figures.theme import LIGHT
 from mha_viz.models import catalog
 from mha_viz.reader import Reader, verbs
@@ -114,13 +115,32 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     roles = re.findall("<li><b>(.*?)</b>", next(body for body in drawn if 'ul class="mha-rows"' in body))
     assert "preposition → its noun, right in 69%; simple rule 53%" in roles
     assert "subject → its verb, right in 58%; simple rule 69%" in roles
-    assert "determiner → its noun, right in 79%; simple rule 76%, as good elsewhere" in roles
+    assert "determiner → its noun, right in 79%; simple rule 76%, as good on GUM" in roles
     assert max(map(len, roles)) <= 75
     (bar,) = [body for body in drawn if 'class="mha-keys"' in body]
     (map_of_heads,) = [body for body in drawn if 'class="mha-map"' in body]
     samples = re.findall(r"<span>(<u [^>]*></u>)([^<]*)</span>", bar)
     assert {name for _, name in samples} == set(GROUPS)
     assert all(f"<span>{sample}{name}</span>" in map_of_heads for sample, name in samples), "the legend of the map"
+
+
+def test_a_role_in_short_names_the_corpus_on_which_a_simple_rule_does_as_well() -> None:
+    evidence = given("minilm")
+    assert evidence is not None
+    lines = {finding: at_a_glance(finding) for finding in evidence.findings()}
+    matched = {finding: words for finding, words in lines.items() if "as good" in words}
+    assert len(matched) == 5
+    for finding, words in matched.items():
+        assert finding.elsewhere is not None
+        assert finding.elsewhere.score <= finding.elsewhere.upos
+        assert finding.elsewhere.corpus.split()[2] in ("GUM", "EWT")
+        assert words.endswith(f", as good on {finding.elsewhere.corpus.split()[2]}")
+    assert max(map(len, lines.values())) <= 84
+    one = next(iter(matched))
+    assert one.elsewhere is not None
+    for corpus, name in (("my very own corpus.conllu", "my very own…"), ("GAP", "GAP"), ("", "elsewhere")):
+        words = at_a_glance(one._replace(elsewhere=one.elsewhere._replace(corpus=corpus)))
+        assert words.endswith(f", as good {f'on {name}' if corpus else name}")
 
 
 def squares(page: PageSession) -> dict[str, str]:
@@ -454,7 +474,9 @@ def test_every_table_with_an_interval_marks_few_documents(
     intervals = [t.value for t in page.at.dataframe if {"low", "ci_low"} & set(t.value.columns)]
     assert len(intervals) >= 4
     for table in intervals:
-        assert ("few documents" in str(table["documents"].tolist())) is marked, table.columns
+        assert table["documents"].tolist() == [documents] * len(table)
+        assert pd.api.types.is_numeric_dtype(table["documents"])
+        assert (table.get("few", pd.Series("")) == "few documents").all() == marked, table.columns
 
 
 def _over(documents: int, table: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, PerHead, measure_all
 from mha_viz.attention import Attention
+from mha_viz.attention.shown import named_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,7 @@ COLUMNS = ("layer", "head", *METRICS, "normalised_entropy")
 
 
 def table(attention: Attention) -> pd.DataFrame:
-    """One row per head, named "L0H0" and so on, with the columns COLUMNS."""
+    """One row per head, named "L0H0" and so on, or per layer of rollout, "L0", with the columns COLUMNS."""
     import pandas as pd
 
     heads = attention.every_head()
@@ -27,7 +28,7 @@ def table(attention: Attention) -> pd.DataFrame:
     columns = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
     return pd.DataFrame(
         columns | {name: values.ravel() for name, values in measured.items()},
-        index=pd.Index([str(head) for head in heads], name="name"),
+        index=pd.Index([named_in(attention.quantity, head) for head in heads], name="name"),
         columns=COLUMNS,
     )
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
@@ -15,8 +15,8 @@ import numpy as np
 
 from mha_viz.attention import cache as caches
 from mha_viz.attention import tensors
-from mha_viz.attention.shown import Content, Shown, called
-from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Row, Step, request_of, steps_of
+from mha_viz.attention.shown import Content, Shown, called, named_in
+from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Step, chosen, request_of, steps_of
 from mha_viz.attention.tensors import Weights, averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, check_kind
@@ -230,7 +230,7 @@ class Attention:
         return figure
 
     def measures(self) -> pd.DataFrame:
-        """One row per head, named "L0H0" and so on, with the numbers that the app shows for it.
+        """One row per head, named "L0H0", or per layer of rollout, "L0", with the numbers that the app shows for it.
 
         ``layer``, ``head``; ``previous``, ``following`` and ``same``: mean weight from a token to the previous one, the
         next one and itself; ``cls``, ``sep`` and ``punctuation``: mean weight on them; ``entropy`` of a row, mean, in
@@ -334,14 +334,14 @@ class Attention:
         )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
-        """A reading with one layer that has only these heads, in this order. Raises UnknownHead."""
+        """A layer of only these heads, or of rollout only these layers, in this order. Raises UnknownHead."""
         check_kind(heads, Iterable, "a list of heads", "Give one such as ['L3H1', (3, 4)].")
-        named = [self.head(head) for head in heads]
-        if not named:
-            raise UnknownHead("No head was named.", "Give a list such as ['L3H1', (3, 4)].")
-        weights, hidden = (np.stack([each[head] for head in named])[None] for each in (self.weights, self.hidden))
-        weights, hidden = tensors.read_only(weights), tensors.read_only(hidden)
-        return self._next(Step(Row("only", tuple(named))), self.queries, self.keys, weights, hidden)
+        if not (named := [self.head(head) for head in heads]):
+            raise UnknownHead("No head was named.", f"Give a list such as [{named_in(self.quantity, Head(0, 0))!r}].")
+        made, axis = chosen(self.made, named, self.quantity)
+        each = (np.stack([numbers[head] for head in named]) for numbers in (self.weights, self.hidden))
+        weights, hidden = (tensors.read_only(np.expand_dims(numbers, axis)) for numbers in each)
+        return replace(self, weights=weights, hidden=hidden, made=made)
 
     def content(self) -> Content:
         """The rows and columns of ordinary tokens, nothing rescaled, with the share that is hidden.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from mha_viz.attention.steps import Step
 from mha_viz.attention.tensors import Weights
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.heads import Head
 from mha_viz.text import TokenizedText
 
@@ -46,6 +47,11 @@ class Shown:
     row_index: tuple[int, ...]
     col_index: tuple[int, ...]
     view: Mapping[str, str]
+
+
+def named_in(quantity: str, head: Head) -> str:
+    """The name by which a reading takes one of its maps: "L3H1", or of a quantity with one map per layer "L3"."""
+    return f"L{head.layer}" if QUANTITIES[quantity].of_layers else str(head)
 
 
 def called(model: str) -> str:

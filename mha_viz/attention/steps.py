@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,7 @@ from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Questi
 if TYPE_CHECKING:
     from mha_viz.attention import Attention, Weights
 
+ONLY_LAYERS = "only layers"
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
 
@@ -27,8 +28,8 @@ class Row(NamedTuple):
     to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
     ``method``, for "mean" and "recipe" with a digest of the ``means``, for "text" with the other text, ``source``.
     "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", the same
-    "with annotation", "by words", "special hidden", "only": these ``heads``. Any other name: a step of a reading that
-    was made by hand.
+    "with annotation", "by words", "special hidden", "only": these ``heads``, "only layers": those of these ``heads``.
+    Any other name: a step of a reading that was made by hand.
     """
 
     name: str
@@ -49,6 +50,8 @@ def _wording(row: Row) -> str:
     if row.method:
         of = row.means or ("" if row.source is None else f"“{row.source}”")
         return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(of)}{of}"
+    if row.name == ONLY_LAYERS:
+        return f"only {', '.join(f'layer {layer} ({layer + 1})' for layer, _ in row.heads)}"
     if row.heads:
         return f"only {', '.join(map(str, row.heads))}"
     return f"changed by {row.by}" if row.by else row.name
@@ -147,6 +150,21 @@ def later_steps(attention: Attention) -> tuple[Step, ...]:
     return attention.made[len([*takewhile(_is_answer, attention.made)]) :]
 
 
+def chosen(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tuple[tuple[Step, ...], int]:
+    """The steps after only ``heads`` of a reading were kept, and the axis along which there is one of each: that of
+    layers, or for a quantity with one map per layer that of heads. Layers are those of the model, said once."""
+    if not QUANTITIES[quantity].of_layers:
+        return (*made, Step(Row("only", tuple(heads)))), 0
+    layers = tuple(Head(layer_of(made, head.layer), 0) for head in heads)
+    return (*(step for step in made if step.row.name != ONLY_LAYERS), Step(Row(ONLY_LAYERS, layers))), 1
+
+
+def layer_of(made: Iterable[Step], layer: int) -> int:
+    """The layer of the model that a reading has as its ``layer``; another one if only some layers were kept."""
+    kept = [step.row.heads for step in made if step.row.name == ONLY_LAYERS]
+    return kept[0][layer].layer if kept and layer < len(kept[0]) else layer
+
+
 # ---- As JSON --------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +217,8 @@ def _row_of(wording: str) -> Row:
         return Row("without", _named(match[1]), match[2], match[3] or "")
     if match := _ONLY.fullmatch(wording):
         return Row("only", _named(match[1]))
+    if wording.startswith("only layer "):
+        return Row(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
     if match := _PART.fullmatch(wording):
         return Row("part", part=next(part for part, words in PARTS.items() if words == match[1]), source=match[2])
     if match := _SCORE.fullmatch(wording):

@@ -10,6 +10,7 @@ from typing import Any
 
 from mha_viz import exports
 from mha_viz.attention import Attention
+from mha_viz.attention.shown import named_in
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import (
@@ -95,7 +96,7 @@ def _head_options(one: Parser, kind: str) -> None:
         words = "panels per row, from 1 to 16 (default: as many as fit)"
         one.add_argument("--columns", type=columns, metavar="N", help=words)
     if kind in LONE_HEADS:
-        words = "in place of --head and --out: write one file per head, L0H0 and so on, to this folder, as .svg or in "
+        words = "in place of --head and --out: write each head, L0H0, or layer of rollout, L0, to this folder, .svg or "
         one.add_argument("--all-heads", type=folder_name, metavar="DIR", help=f"{words}the --format given")
 
 
@@ -283,17 +284,17 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
 
     folder: Path = args.all_heads
     make_folder(folder)
-    every = attention.every_head()
+    every = {named_in(attention.quantity, head): head for head in attention.every_head()}
     warned: dict[str, list[str]] = {}  # the files that each warning is about
     with warnings_as_lines(), bar("files") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", FigureWarning)  # reported once, below
-        for done, head in enumerate(every, 1):
+        for done, (name, head) in enumerate(every.items(), 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
-            path = figure.save(folder / f"{head}{suffix}", args.dpi)
+            path = figure.save(folder / f"{name}{suffix}", args.dpi)
             for line in _warnings(figure, suffix):
                 warned.setdefault(line, []).append(path.name)
             show(done, len(every))
-    print(f"{folder}: {len(every)} files, {every[0]}{suffix} to {every[-1]}{suffix}")
+    print(f"{folder}: {len(every)} files, {next(iter(every))}{suffix} to {name}{suffix}")
     for line, names in warned.items():
         which = "" if len(names) == len(every) else f"{names[0]}, one of {len(names)} such files: "
         print(f"mha-viz: {which}{line}", file=sys.stderr)

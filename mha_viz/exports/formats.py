@@ -14,6 +14,7 @@ import numpy.typing as npt
 from safetensors.numpy import save
 
 from mha_viz.attention import Attention, Head, Shown, Weights, called
+from mha_viz.attention.steps import layer_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
@@ -83,7 +84,7 @@ def table(attention: Attention, file: BinaryIO) -> None:
     keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
     for head, matrix in _matrices(attention):
         for query, row in enumerate(matrix):
-            start = f"{place(head, attention.quantity)},{query},{cells[query]},"
+            start = f"{place(head, attention)},{query},{cells[query]},"
             lines = [f"{start}{key}{weight}{rest}\n" for key, weight in zip(keys, map(str, row), strict=True)]
             lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
             file.write("".join(lines).encode())
@@ -99,9 +100,10 @@ def columns(quantity: str, has_origin: bool) -> tuple[str, ...]:
     return (*COLUMNS[:-1], quantity, *ORIGIN) if has_origin else COLUMNS
 
 
-def place(head: Head, quantity: str) -> str:
-    """The cells of layer and head; the second is empty where a map is of its whole layer."""
-    return f"{head.layer}," if QUANTITIES[quantity].of_layers else f"{head.layer},{head.head}"
+def place(head: Head, reading: Attention | Shown) -> str:
+    """The cells of layer and head; where a map is of a whole layer, that of the model, and the second is empty."""
+    is_of_layer = QUANTITIES[reading.quantity].of_layers
+    return f"{layer_of(reading.made, head.layer)}," if is_of_layer else f"{head.layer},{head.head}"
 
 
 def origin(reading: Attention | Shown) -> tuple[str, str]:

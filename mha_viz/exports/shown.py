@@ -16,6 +16,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from mha_viz.attention import Head, Shown, Weights, called
+from mha_viz.attention.steps import layer_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
@@ -78,7 +79,7 @@ def _lines(shown: Shown, has_origin: bool, before: str = "") -> Iterator[bytes]:
     keys = [f"{index},{text}," for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
-            start = f"{before}{place(head, shown.quantity)},{index},{text},"
+            start = f"{before}{place(head, shown)},{index},{text},"
             lines = [f"{start}{key}{w}{rest}\n" for key, w in zip(keys, map(str, row), strict=True)]
             if lines:
                 lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
@@ -249,7 +250,8 @@ def _head(shown: Shown) -> Head:
 
 def _names(shown: Shown) -> list[str]:
     """ "L3H1" for each head, "layer 3" for a map of a whole layer."""
-    return [f"layer {head.layer}" if QUANTITIES[shown.quantity].of_layers else str(head) for head in shown.heads]
+    is_of_layer = QUANTITIES[shown.quantity].of_layers
+    return [f"layer {layer_of(shown.made, head.layer)}" if is_of_layer else str(head) for head in shown.heads]
 
 
 def _named(shown: Shown) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, Unpack, overload
 
 from mha_viz.attention import AnyHead, Attention, Head, is_number
+from mha_viz.attention.shown import named_in
 from mha_viz.drawing.table import Table
 from mha_viz.errors import READING, SettingError, check_kind
 from mha_viz.exports import Several, Subtracted
@@ -127,7 +128,7 @@ def links(
     view, size, look = settings(options)
     check_pin(attention, view)
     if len({one.layer for one in heads}) > 1:
-        named = ", ".join(map(str, heads))
+        named = ", ".join(named_in(attention.quantity, one) for one in heads)
         raise SettingError(f"{named} are of different layers.", "Links are of one layer; use compare for several.")
     return Figure(
         lambda size: links_drawing(attention, heads, view, size),
@@ -241,7 +242,8 @@ def _heads(
 ) -> tuple[Head, ...]:
     """The heads that a call names, in any of the ways, or layers of rollout."""
     named = options.pop("heads", None)
-    remedy = "Give 'L3H1', or layer=3, head=1, or heads=['L3H1']."
+    one = named_in(attention.quantity, Head(attention.layers - 1, attention.heads - 1))
+    remedy = f"Give {one!r}, or layer={attention.layers - 1}, head={attention.heads - 1}, or heads=[{one!r}]."
     if named is not None:
         if isinstance(named, str) or not isinstance(named, Iterable):
             raise SettingError(f"heads is {str(named)[:40]!r}, which is not a list.", remedy)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
+from mha_viz.attention.steps import layer_of
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.quotes import shortened
@@ -21,6 +22,11 @@ KINDS = {
     "grid": "Attention of every head",
     "compare": "Attention heads side by side",
     "difference": "Difference of two attention heads",
+}
+OF_LAYERS = {  # the same where maps are of layers, or some are
+    "grid": "Attention of every layer",
+    "compare": "Attention maps side by side",
+    "difference": "Difference of two attention maps",
 }
 MOST_OF_TEXTS = 200  # characters of all texts in the description of a figure
 UNITS = {
@@ -50,9 +56,8 @@ class Words(TypedDict):
 def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
     """The words for a figure of one reading; ``heads`` empty means all of them."""
     names = ", ".join(named(attention, head) for head in heads)
-    is_of_layers = QUANTITIES[attention.quantity].of_layers
-    whole = f"all {attention.layers} layers" if is_of_layers else f"all {attention.layers} × {attention.heads} heads"
-    title = "Attention of every layer" if is_of_layers and kind == "grid" else KINDS[kind]
+    is_of_layers, whole = QUANTITIES[attention.quantity].of_layers, all_of(attention)
+    title = titled(kind, [attention])
     about = {
         "figure": kind,
         **identity(attention),
@@ -62,14 +67,27 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     }
     if heads and kind == "grid":
         layers, numbers = (", ".join(map(str, sorted({*places}))) for places in zip(*heads, strict=True))
-        title, names = "Attention of chosen heads", f"{numbers} of layers {layers}, of {whole}"
+        title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
+        names = f"{names if is_of_layers else f'{numbers} of layers {layers}'}, of {whole}"
     which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
     sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]
-    sentences += [scale_range(view, parts, kind), hidden_note([attention], view, parts)]
+    sentences += [scale_range(view, parts, kind, is_of_layers), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
     alt = f"{title}, {which}, for {texts([attention])}. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
+
+
+def titled(kind: str, attentions: Sequence[Attention]) -> str:
+    """What a figure of this kind is, in a few words; rollout has no heads, so that its maps are not called so."""
+    has_layers = any(QUANTITIES[attention.quantity].of_layers for attention in attentions)
+    return OF_LAYERS.get(kind, KINDS[kind]) if has_layers else KINDS[kind]
+
+
+def all_of(attention: Attention) -> str:
+    """ "all 6 × 12 heads", or of rollout "all 6 layers"."""
+    is_of_layers = QUANTITIES[attention.quantity].of_layers
+    return f"all {attention.layers} layers" if is_of_layers else f"all {attention.layers} × {attention.heads} heads"
 
 
 def texts(attentions: Sequence[Attention]) -> str:
@@ -87,7 +105,8 @@ def both(head: Head) -> str:
 
 def named(attention: Attention, head: Head) -> str:
     """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each."""
-    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
+    layer = layer_of(attention.made, head.layer)
+    return f"layer {layer} ({layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
 
 
 def reading(attention: Attention) -> str:
@@ -178,11 +197,12 @@ def held(attention: Attention, view: View) -> str:
     return f"Held: “{row}” as query." if row is not None else f"Held: “{col}” as key."
 
 
-def scale_range(view: View, parts: Sequence[Block], kind: str) -> str:
+def scale_range(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:
     """The range of the colours, or of the lines' opacity."""
     words = span(view.scale, parts)
     if view.scale == "head" and len(parts) > 1:
-        words = f"0 to {'±' * any(part.signed for part in parts)}each head’s largest weight"
+        whose = "layer" if is_of_layers else "head"
+        words = f"0 to {'±' * any(part.signed for part in parts)}each {whose}’s largest weight"
     return f"{'Opacity' if kind == 'links' else 'Colour'}: {words}."
 
 

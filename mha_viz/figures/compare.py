@@ -251,7 +251,8 @@ def figure_words(
         listed = "; ".join(f"{name} of {caption.reading(p.attention)}" for name, p in zip(named, panels, strict=True))
     pinned = panels[pin_of].attention
     every = [panel.attention for panel in panels]
-    sentences = [caption.stopped(f"{caption.KINDS[kind]}: {listed}"), caption.quantities(every)]
+    title = caption.titled(kind, every)
+    sentences = [caption.stopped(f"{title}: {listed}"), caption.quantities(every)]
     sentences += [caption.done(every, view, drawn), caption.held(pinned, view), scale]
     sentences += [caption.hidden_note(every, view, parts)]
     about = {
@@ -265,7 +266,7 @@ def figure_words(
     }
     return {
         "caption": " ".join(s for s in sentences if s),
-        "alt": f"{caption.KINDS[kind]}: {', '.join(named)}, for {caption.texts(every)}.",
+        "alt": f"{title}: {', '.join(named)}, for {caption.texts(every)}.",
         "about": about,
     }
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.steps import layer_of
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Text
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import scale_bar
@@ -35,9 +37,11 @@ def grid(
     height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
-    marks = grid_marks(parts, layout, view.scale, theme, layers, numbers)
+    layers = [layer_of(attention.made, layer) for layer in layers]
+    columns = () if QUANTITIES[attention.quantity].of_layers else numbers
+    marks = grid_marks(parts, layout, view.scale, theme, layers, columns)
     every = [part for row in parts for part in row]
-    marks += foot(layout, theme, every, view.scale)
+    marks += foot(attention, layout, theme, every, view.scale)
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
@@ -86,18 +90,21 @@ def head_names(layout: GridLayout, heads: Sequence[int], theme: Theme) -> list[T
     ]
 
 
-def foot(layout: GridLayout, theme: Theme, parts: Sequence[Block], scale: str) -> list[Mark]:
-    """Below all heads: what rows and columns are, and the colour scale with its range."""
+def foot(attention: Attention, layout: GridLayout, theme: Theme, parts: Sequence[Block], scale: str) -> list[Mark]:
+    """Below all maps: what rows and columns are, and the colour scale with its range."""
     y = layout.height + FOOT / 2
-    axes = Text(0, y, "rows: layers   columns: heads", 11, theme.muted)
-    return [axes, *scale_bar(layout.width, y, 60, theme, scale_colours(parts, theme), span_of_each(scale, parts))]
+    columns = "" if QUANTITIES[attention.quantity].of_layers else "   columns: heads"
+    axes = Text(0, y, f"rows: layers{columns}", 11, theme.muted)
+    words = span_of_each(attention, scale, parts)
+    return [axes, *scale_bar(layout.width, y, 60, theme, scale_colours(parts, theme), words)]
 
 
-def span_of_each(scale: str, parts: Sequence[Block]) -> str:
+def span_of_each(attention: Attention, scale: str, parts: Sequence[Block]) -> str:
     """The range of the colours in words."""
     if scale != "head":
         return span(scale, parts)
-    return f"0 to {'±' * any(part.signed for part in parts)}each head's largest"
+    whose = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
+    return f"0 to {'±' * any(part.signed for part in parts)}each {whose}'s largest"
 
 
 def _pooled(part: Block) -> Weights:

@@ -134,13 +134,13 @@ def over_image(
             w = weights_of(attention, Head(layer, number), shown)
             parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
             marks.append(_picture(_seen(parts[-1], view.scale, theme, under), layout, across, y, shown))
-    marks += [*head_names(layout, numbers, theme), *foot(layout, theme, parts, view.scale)]
+    marks += [*head_names(layout, numbers, theme), *foot(attention, layout, theme, parts, view.scale)]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_words(attention, heads, shown, span_of_each(view.scale, parts)),
+        **_words(attention, heads, shown, span_of_each(attention, view.scale, parts)),
     )
     return sheet(drawing, size)
 
@@ -192,7 +192,7 @@ def _token(attention: Attention, shown: Held) -> str:
 
 def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str) -> caption.Words:
     whole = len(heads) == attention.layers * attention.heads
-    listed = f"all {attention.layers} × {attention.heads} heads" if whole else ", ".join(map(caption.both, heads))
+    listed = caption.all_of(attention) if whole else ", ".join(caption.named(attention, head) for head in heads)
     token, patches = f"“{_token(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
     way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
     title = f"Attention over an image: {listed} of {called(attention.model)}, {way}"

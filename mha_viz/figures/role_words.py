@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
@@ -13,6 +14,7 @@ from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import explained, gloss, labelled, link, linked, rule_in_words
 from mha_viz.numerals import counted, percent
+from mha_viz.quotes import shortened
 
 WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
 # Indices into a theme's heads.
@@ -41,6 +43,7 @@ SHORT = {
 }
 FEW_DOCUMENTS = "few documents: speaks of these alone"
 NO_BETTER = "no better than a simple rule"
+LONGEST_CORPUS = 12  # characters of the name of a corpus in a role's short form
 HELD_OUT = "held-out"  # cases on which the head was not chosen
 STANDINGS = {  # in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
@@ -91,17 +94,24 @@ def standing_with_corpora(finding: Finding) -> str:
 
 def where_matched(finding: Finding) -> str:
     """ " on UD English GUM dev (55.4% against 63.3%)"; empty if the corpora are not named."""
+    matched = [f" on {name} ({percent(score)} against {percent(rule)})" for name, score, rule in _matched(finding)]
+    return " and".join(matched)
+
+
+def _matched(finding: Finding) -> list[tuple[str, float, float]]:
+    """The named corpora on which a simple rule does as well: each with the scores of the head and of the rule."""
     there = finding.elsewhere
     measured = [
         (name, finding.score, finding.upos) for name in finding.corpora if there is None or name != there.corpus
     ]
     measured += [(there.corpus, there.score, there.upos)] if there else []
-    matched = [
-        f" on {name} ({percent(score)} against {percent(rule)})"
-        for name, score, rule in measured
-        if name and score <= rule
-    ]
-    return " and".join(matched)
+    return [(name, score, rule) for name, score, rule in measured if name and score <= rule]
+
+
+def _in_short(corpus: str) -> str:
+    """ "GUM" for "UD English GUM dev": a corpus in the least words that tell it apart."""
+    name = re.fullmatch(r"(?:UD \S+ )?(.+?)(?: (?:train|dev|test))?", corpus)
+    return shortened(name[1] if name else corpus, LONGEST_CORPUS)
 
 
 ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
@@ -125,10 +135,11 @@ def measure(finding: Finding) -> str:
 
 def at_a_glance(finding: Finding) -> str:
     """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule; also if
-    that does as well on another corpus only."""
+    that does as well on another corpus only, which is named."""
     says, rule = _OFTEN[measure(finding)]
     best = best_baseline(finding)[1]
-    elsewhere = ", as good elsewhere" if finding.beats_upos is False and finding.score > best else ""
+    where = " and ".join(f"on {_in_short(name)}" for name, *_ in _matched(finding)) or "elsewhere"
+    elsewhere = f", as good {where}" if finding.beats_upos is False and finding.score > best else ""
     does = f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
     return f"{does}; {rule} {percent(best, 0)}{elsewhere}"
 
@@ -220,11 +231,9 @@ def over(documents: int | None) -> str:
     return f" over {documents:,} documents{blocks}{few}"
 
 
-def marked_few(documents: Iterable[int | None]) -> list[int | str | None]:
-    """The cells of a table on how many documents each interval is over; all in words if one is over few."""
-    counts = [*documents]
-    few = any(count is not None and count < FEW for count in counts)
-    return [f"{n}{', few documents' * (n < FEW)}" if few and n is not None else n for n in counts]
+def marks_of_few(documents: Iterable[int | None]) -> list[str]:
+    """The cells beside a table's numbers of documents: "few documents" where an interval is over few, else ""."""
+    return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
 def best_baseline(finding: Finding) -> tuple[str, float]:

@@ -17,7 +17,7 @@ from mha_viz.analysis.findings import DOCUMENTS, whole_number
 from mha_viz.attention import Head
 from mha_viz.drawing.marks import Drawing
 from mha_viz.errors import Fault, MhaVizError, UnknownHead
-from mha_viz.figures.role_words import marked_few
+from mha_viz.figures.role_words import marks_of_few
 from mha_viz.figures.theme import DARK, LIGHT, Theme
 from mha_viz.files.assets import asset
 
@@ -166,10 +166,11 @@ def _lowered(symbol: re.Match[str]) -> str:
 
 
 def percentages(table: Any, names: Iterable[str]) -> Any:
-    """A copy of ``table`` in which shares are percentages, for columns in the format PERCENT, and few documents are
-    marked as such."""
-    marked = {name: marked_few(map(whole_number, table[name])) for name in (DOCUMENTS,) if name in table}
-    return table.assign(**{name: 100 * table[name] for name in names}, **marked)
+    """A copy of ``table`` with shares as percentages, in the format PERCENT; a column ``few`` marks few documents."""
+    shown = table.assign(**{name: 100 * table[name] for name in names})
+    if any(marks := marks_of_few(map(whole_number, table.get(DOCUMENTS, ())))):
+        shown.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
+    return shown
 
 
 def text_of(name: str) -> str:

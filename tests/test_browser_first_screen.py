@@ -1,6 +1,7 @@
 """What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on
-a phone, on every experiment, every toy and every small task (which has nothing to play). *Inside a head*: the picture
-of every step, at 1280 × 720."""
+a phone, on every experiment, every toy and every small task (which has nothing to play); at 1280 × 720 also below the
+box of the tour. Of a toy only four of its eight maps are held, those that end best; the others may lie below. *Inside a
+head*: the picture of every step, at 1280 × 720."""
 
 from __future__ import annotations
 
@@ -53,6 +54,14 @@ def test_play_and_its_maps_are_in_the_first_screen(visitor: BrowserTab, window: 
         if problem:
             outside[" ".join(scene.values())] = problem
     assert not outside
+
+
+@pytest.mark.parametrize("experiment", ["identical", "pair"])
+def test_the_box_of_the_tour_leaves_room_for_the_maps(visitor: BrowserTab, experiment: str) -> None:
+    visitor.resize(LAPTOP)
+    visitor.visit("/why_heads_differ", experiment=experiment, tour="3")
+    expect(visitor.page.locator(".st-key-tour")).to_be_visible()
+    assert _outside(visitor, LAPTOP, None) == ""
 
 
 def _outside(visitor: BrowserTab, window: ViewportSize, at_once: int | None) -> str:

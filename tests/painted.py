@@ -18,19 +18,23 @@ ENOUGH = 4.5  # WCAG 2.2, 1.4.3
 MAPS = ".map canvas"  # of a training
 
 # Of each canvas since it was last cleared: the place of its cells, and the middle of the small letters of each
-# text, in pixels of the canvas.
+# text, in pixels of the canvas; of texts that begin outside it, which nobody sees, their number.
 NOTE = """() => {
   const pen = CanvasRenderingContext2D.prototype;
   const { clearRect, fillText, drawImage } = pen;
   pen.clearRect = function (...place) {
-    this.canvas.painted = { texts: [] };
+    this.canvas.painted = { texts: [], outside: 0 };
     return clearRect.apply(this, place);
   };
   pen.fillText = function (text, x, y, ...more) {
     const { actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = this.measureText("x");
     const turn = this.getTransform();
     const middle = turn.transformPoint({ x, y: y + (down - up) / 2 });
-    this.canvas.painted?.texts.push({ text: text.slice(1, -1), upright: turn.b === 0, x: middle.x, y: middle.y });
+    const { width, height } = this.canvas;
+    const one = { text: text.slice(1, -1), upright: turn.b === 0, x: middle.x, y: middle.y };
+    const isInside = middle.x >= 0 && middle.x <= width && middle.y >= 0 && middle.y <= height;
+    if (this.canvas.painted && isInside) this.canvas.painted.texts.push(one);
+    else if (this.canvas.painted) this.canvas.painted.outside += 1;
     return fillText.call(this, text, x, y, ...more);
   };
   pen.drawImage = function (picture, x, y, width, height) {
@@ -39,24 +43,37 @@ NOTE = """() => {
     return drawImage.apply(this, arguments);
   };
 }"""
-# Of each map with words: their number, the labels of rows and columns, and how far any of them is from the middle of
-# its row or column, on the screen.
-MEASURE = """(canvases) => canvases.filter((canvas) => canvas.checkVisibility()).flatMap((canvas) => {
-  const { cells, texts } = canvas.painted ?? {};
-  if (!cells) return [];
-  const scale = canvas.getBoundingClientRect().width / canvas.width;
-  const labels = (upright, axis) => texts.filter((one) => one.upright === upright)
-    .map((one) => one[axis]).sort((a, b) => a - b);
-  const off = (places, axis) => Math.max(0, ...places.map((place, i) =>
-    scale * Math.abs(place - cells.from[axis] - ((i + 0.5) * (cells.to[axis] - cells.from[axis])) / cells.n)));
-  const [rows, columns] = [labels(true, "y"), labels(false, "x")];
-  const signs = canvas.parentElement.querySelector("svg")?.getBoundingClientRect();
-  const box = canvas.getBoundingClientRect();
-  const aside = signs ? Math.max(Math.abs(signs.left - box.left - cells.from.x * scale),
-    Math.abs(signs.bottom - box.top - cells.to.y * scale)) : 0;
-  return [{ n: cells.n, rows: rows.length, columns: columns.length, off: Math.max(off(rows, "y"), off(columns, "x")),
-    aside }];
-})"""
+# Of each map: the number of its words, the labels of its rows and columns, and how far any of them is from the middle
+# of its row or column, on the screen. A map without words of its own is read by those of another: of the map in its row
+# of maps that names the rows, of the nearest one above it in its column of maps that names the columns.
+MEASURE = """(canvases) => {
+  const maps = canvases.filter((canvas) => canvas.checkVisibility() && canvas.painted?.cells).map((canvas) => {
+    const { cells: { from, to, n }, texts, outside } = canvas.painted;
+    const box = canvas.getBoundingClientRect();
+    const scale = box.width / canvas.width;
+    const start = { x: box.left, y: box.top };
+    const labels = (upright, axis) => texts.filter((one) => one.upright === upright)
+      .map((one) => start[axis] + scale * one[axis]).sort((a, b) => a - b);
+    const cells = (axis) => [from, to].map((end) => start[axis] + scale * end[axis]);
+    const signs = canvas.parentElement.querySelector("svg")?.getBoundingClientRect();
+    const [[left], [, bottom]] = [cells("x"), cells("y")];
+    const aside = signs ? Math.max(Math.abs(signs.left - left), Math.abs(signs.bottom - bottom)) : 0;
+    return { n, outside, aside, x: cells("x"), y: cells("y"), rows: labels(true, "y"), columns: labels(false, "x") };
+  });
+  const overlaps = ([a, b], [c, d]) => Math.min(b, d) - Math.max(a, c) > (b - a) / 2;
+  const namesOf = (map, kind, axis) => {
+    if (map[kind].length) return map[kind];
+    const named = maps.filter((one) => one[kind].length && overlaps(map[axis], one[axis]) && one.y[0] < map.y[1]);
+    return named.sort((one, other) => other.y[0] - one.y[0])[0]?.[kind] ?? [];
+  };
+  const off = ({ n, ...map }, places, axis) => Math.max(0, ...places.map((place, i) =>
+    Math.abs(place - map[axis][0] - ((i + 0.5) * (map[axis][1] - map[axis][0])) / n)));
+  return maps.map((map) => {
+    const [rows, columns] = [namesOf(map, "rows", "y"), namesOf(map, "columns", "x")];
+    return { n: map.n, rows: rows.length, columns: columns.length, aside: map.aside, outside: map.outside,
+      off: Math.max(off(map, rows, "y"), off(map, columns, "x")) };
+  });
+}"""
 # New data for a component, as the page gives them to it.
 SHOW = """async (root, [file, data]) => {
   const { default: component } = await import(file);
@@ -82,6 +99,7 @@ def stand_beside_their_rows(page: Page, maps: str = MAPS, words: int | None = No
         assert words is None or one["n"] == words
         assert one["off"] <= 1
         assert one["aside"] <= 1
+        assert one["outside"] == 0
 
 
 def show_words(page: Page, count: int) -> None:

@@ -1,11 +1,14 @@
 """What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on
-a phone, on every experiment, every toy and every small task (which has nothing to play). *Inside a head*: the picture
-of every step, at 1280 × 720."""
+a phone, on every experiment, every toy and every small task (which has nothing to play); at 1280 × 720 also below the
+box of the tour. Of a toy only four of its eight maps are held, those that end best; the others may lie below. *Inside a
+head*: the picture of every step, at 1280 × 720."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from playwright.sync_api import ViewportSize
+from playwright.sync_api import Page, ViewportSize, expect
 
 from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.ui.inside.steps import STEPS
@@ -29,6 +32,12 @@ BOXES = """(player) => {
         scrolled: document.querySelector(".stMain").scrollTop,
     };
 }"""
+# What the keyboard has stopped at.
+STOP = """() => {
+    const at = document.activeElement;
+    if (at.closest("[class*=st-key-lab_arm_], [class*=st-key-lab_trained_]")) return "choice";
+    return at.closest("[data-testid=stExpander]") ? "fold" : "player";
+}"""
 SCENES = [
     *({"experiment": name} for name in (*EXPERIMENTS, *TOYS)),
     *({"experiment": "tasks", "task": str(number)} for number in range(1, len(small_tasks()) + 1)),
@@ -45,6 +54,14 @@ def test_play_and_its_maps_are_in_the_first_screen(visitor: BrowserTab, window: 
         if problem:
             outside[" ".join(scene.values())] = problem
     assert not outside
+
+
+@pytest.mark.parametrize("experiment", ["identical", "pair"])
+def test_the_box_of_the_tour_leaves_room_for_the_maps(visitor: BrowserTab, experiment: str) -> None:
+    visitor.resize(LAPTOP)
+    visitor.visit("/why_heads_differ", experiment=experiment, tour="3")
+    expect(visitor.page.locator(".st-key-tour")).to_be_visible()
+    assert _outside(visitor, LAPTOP, None) == ""
 
 
 def _outside(visitor: BrowserTab, window: ViewportSize, at_once: int | None) -> str:
@@ -64,6 +81,46 @@ def _outside(visitor: BrowserTab, window: ViewportSize, at_once: int | None) -> 
     if boxes["play"] and boxes["play"][3] > window["height"]:
         return f"Play ends at {boxes['play'][3]:.0f}"
     return ""
+
+
+@pytest.mark.parametrize("experiment", ["pair", "toy"])
+def test_on_a_phone_the_signs_and_the_choice_follow_play(visitor: BrowserTab, experiment: str) -> None:
+    visitor.resize(PHONE)
+    page = visitor.visit("/why_heads_differ", experiment=experiment)
+    play = page.locator(".mha-player .play")
+    expect(play).to_be_visible()
+    choice = page.locator("[class*=st-key-lab_arm_], [class*=st-key-lab_trained_]")
+    parts = [page.locator(".mha-player"), page.locator(".st-key-lab_about"), choice, page.get_by_text("Answer")]
+    boxes = [part.first.bounding_box() for part in parts]
+    edges = [(box["y"], box["y"] + box["height"]) for box in boxes if box]
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(edges))
+    assert edges[2][0] - edges[0][1] < 100
+    play.focus()
+    stops = [_next_stop(page) for _ in range(3)]
+    assert [stop for stop in stops if stop != "player"][:2] == ["choice", "fold"]
+
+
+def _next_stop(page: Page) -> str:
+    page.keyboard.press("Tab")
+    kind: str = page.evaluate(STOP)
+    return kind
+
+
+def test_every_prediction_is_in_sight_on_a_phone(visitor: BrowserTab) -> None:
+    visitor.resize(PHONE)
+    for experiment in (*EXPERIMENTS, *TOYS):
+        page = visitor.visit("/why_heads_differ", experiment=experiment)
+        pills = page.locator(".st-key-lab_guess button")
+        pills.first.wait_for()
+        rights = pills.evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+        assert max(rights) <= PHONE["width"], experiment
+
+
+def test_strips_are_named_in_words(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="pair")
+    for window in (LAPTOP, PHONE):
+        visitor.resize(window)
+        expect(page.locator(".mha-player .what").filter(has_text="WQ", visible=True).first).to_be_in_viewport()
 
 
 def test_the_picture_of_every_step_is_in_the_first_screen(visitor: BrowserTab) -> None:

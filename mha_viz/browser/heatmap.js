@@ -62,8 +62,8 @@ export function drawHeatmap(canvas, scene, look) {
   minuses(context, scene, look, layout);
   if (scene.marked) mark(context, scene.marked, scene, look, layout);
   focusOn(context, scene, look, layout);
-  axis(context, scene, look, layout, true);
-  axis(context, scene, look, layout, false);
+  if (layout.left) axis(context, scene, look, layout, true); // beside another map that has these words, no room is left
+  if (layout.top) axis(context, scene, look, layout, false);
   return layout;
 }
 

@@ -58,7 +58,7 @@ def _of_each_cut(settings: Settings) -> dict[str, Shape]:
 def _with_a_pair(settings: Settings) -> dict[str, Shape]:
     """Three heads, and four of which two start equal, all of one width."""
     three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
-    return {"three": three, EQUAL_PAIR: three._replace(heads=4)}
+    return {"three heads": three, EQUAL_PAIR: three._replace(heads=4)}
 
 
 class Experiment(NamedTuple):
@@ -201,11 +201,11 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "head sees only its own chunk.",
             source="Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
             "attention.",
-            prediction="Each head gets one chunk. Right answers: …",
+            prediction="Each gets one chunk. Of right answers, …",
             options={
-                "none": "it costs one point at most",
-                "few": "it costs up to ten",
-                "many": "it costs more",
+                "none": "at most one point is lost",
+                "few": "up to ten are lost",
+                "many": "more are lost",
             },
             outcome=predictions.of_cut,
             statements=statements.of_cut,

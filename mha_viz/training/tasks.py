@@ -37,7 +37,9 @@ TWO_RELATIONS = LabTask(
     (BEFORE, LINKED), "Each word names two letters: ○ of the word before, □ of the one marked alike."
 )
 # Only the current position matters.
-OWN_LETTER = LabTask((ITSELF,), "Each word names one letter: ○ its own.", is_residual=True)
+OWN_LETTER = LabTask(
+    (ITSELF,), "Each word names one letter: its own, which also passes beside the heads.", is_residual=True
+)
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,7 @@ function stripsOf({ name, size, cells }, maps) {
     const spoken = `The first ${size} numbers of ${map.name}’s ${name}`;
     const canvas = make("canvas", { class: "strip", width: size, height: 1, role: "img", "aria-label": spoken });
     map.root.insertBefore(canvas, map.root.lastChild);
+    map.root.firstElementChild?.append(make("span", { class: "what", "aria-hidden": "true" }, ...lettered(name)));
     return canvas;
   });
   return (moment, colours) => {

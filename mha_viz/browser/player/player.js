@@ -223,7 +223,8 @@ function key(marks, notes) {
   return marks.map((mark, i) => {
     const sample = make("b", { "aria-hidden": "true" }, signs[i]);
     sample.style.color = mark.colour;
-    return make("span", {}, sample, mark.name, notes[i]);
+    const isOnMaps = mark.places.some((place) => place >= 0);
+    return make("span", {}, ...(isOnMaps ? [sample] : []), mark.name, notes[i]);
   });
 }
 

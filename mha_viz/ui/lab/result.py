@@ -180,7 +180,7 @@ def _recorded(
         names=[f"H{h}" for h in range(arm.heads)],
         maps=then(arm.maps),
         relations=EXPERIMENTS[result.settings.experiment].task.relations,
-        places=result.places.T,
+        places=_looked_at(result),
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", _losses(result, arm, together)),
         strip=Strip("W_Q", then(arm.queries), largest),
@@ -196,6 +196,12 @@ def _recorded(
             matrices_title="How alike the heads are",
         )
     return frames(recording, 0, theme)
+
+
+def _looked_at(result: Result) -> Array:
+    """[relation, word]: the word to look at; −1, no sign, where a word passes beside the heads."""
+    places = result.places.T
+    return np.full_like(places, -1) if EXPERIMENTS[result.settings.experiment].task.is_residual else places
 
 
 def _losses(result: Result, arm: TrainingRun, together: tuple[TrainingRun, ...]) -> list[PlayedCurve]:

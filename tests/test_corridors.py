@@ -34,7 +34,7 @@ LINES: Mapping[str, int] = {
     "study": 5_775,
     "text": 530,
     "training": 2_215,  # a task of its own, and two experiments more
-    "ui": 13_095,
+    "ui": 13_096,
     "": 1_211,  # the modules that are in no folder
 }
 # What to read: fields of a request. A type with several of them would be a second form of it.

@@ -161,8 +161,8 @@ def chosen(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tupl
 
 def layer_of(made: Iterable[Step], layer: int) -> int:
     """The layer of the model that a reading has as its ``layer``; another one if only some layers were kept."""
-    kept = [step.row.heads for step in made if step.row.name == ONLY_LAYERS]
-    return kept[0][layer].layer if kept and layer < len(kept[0]) else layer
+    layers = next((step.row.heads for step in made if step.row.name == ONLY_LAYERS), ())
+    return layers[layer].layer if layer < len(layers) else layer
 
 
 # ---- As JSON --------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.sync_api import expect
 
 from benchmarks.chromium import Traffic
@@ -391,28 +390,6 @@ def _a_text_beyond_the_limit_says_so_and_stays_as_typed(visitor: BrowserTab) -> 
     visitor.drawn()
     expect(visitor.title).to_have_text("L5H2 (6-3)")
     expect(visitor.readout).to_contain_text("Strongest link between words: ")
-
-
-@pytest.mark.parametrize("size", [PROJECTOR, {"width": 1440, "height": 900}])
-def test_compare_and_about_use_the_window(newcomer: Callable[..., BrowserTab], size: ViewportSize) -> None:
-    visitor = newcomer(viewport=size)
-    page = visitor.visit("/about")
-    beside = page.locator(".st-key-about_figure .stColumn").nth(2)
-    beside.get_by_text("Attention.").wait_for()
-    box, shown = beside.bounding_box(), page.locator(".st-key-about_text p").last.bounding_box()
-    assert box
-    assert shown
-    assert box["x"] + box["width"] > 0.95 * size["width"], "text stands beside the pictures"
-    assert shown["y"] + shown["height"] < size["height"], "all of the page is seen"
-    page = visitor.visit("/compare")
-    map_of_head = page.locator(".panel canvas:not(.over)").first
-    map_of_head.wait_for()
-    drawn = map_of_head.bounding_box()
-    assert drawn
-    assert drawn["width"] > 0.36 * size["width"], "of the half of the window that it has"
-    held = map_of_head.locator("xpath=ancestor::*[contains(@class, 'box')][1]").bounding_box()
-    assert held
-    assert drawn["x"] + drawn["width"] <= held["x"] + held["width"] + 1, "nothing of it is cut off"
 
 
 def test_a_direct_visit_asks_for_nothing_that_is_missing_but_what_streamlit_tries(

@@ -1,10 +1,11 @@
 """What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on
 a phone, on every experiment, every toy and every small task (which has nothing to play); at 1280 × 720 also below the
 box of the tour. Of a toy only four of its eight maps are held, those that end best; the others may lie below. *Inside a
-head*: the picture of every step, at 1280 × 720."""
+head*: the picture of every step, at 1280 × 720. *Compare* and *About* use the width of the window."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -14,9 +15,10 @@ from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab.learning import TOYS
 from mha_viz.ui.lab.small_tasks import small_tasks
-from tests.browser_tab import FRAMES, PHONE, BrowserTab
+from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
 
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
+PROJECTOR: ViewportSize = {"width": 1920, "height": 1080}
 AT_ONCE = 4  # maps of a toy: its heads that end best stand first, the others below them
 # The boxes [left, top, right, bottom] of the maps and, where there is one, of the bar with Play, when nothing was
 # scrolled; and how far a page is scrolled.
@@ -134,3 +136,25 @@ def test_the_picture_of_every_step_is_in_the_first_screen(visitor: BrowserTab) -
         ends[step] = picture.evaluate("(picture) => picture.getBoundingClientRect().bottom")
         assert visitor.page.evaluate("document.querySelector('.stMain').scrollTop") == 0
     assert {step: end for step, end in ends.items() if end > LAPTOP["height"]} == {}
+
+
+@pytest.mark.parametrize("size", [PROJECTOR, DESKTOP])
+def test_compare_and_about_use_the_window(newcomer: Callable[..., BrowserTab], size: ViewportSize) -> None:
+    visitor = newcomer(viewport=size)
+    page = visitor.visit("/about")
+    beside = page.locator(".st-key-about_figure .stColumn").nth(2)
+    beside.get_by_text("Attention.").wait_for()
+    box, shown = beside.bounding_box(), page.locator(".st-key-about_text p").last.bounding_box()
+    assert box
+    assert shown
+    assert box["x"] + box["width"] > 0.95 * size["width"], "text stands beside the pictures"
+    assert shown["y"] + shown["height"] < size["height"], "all of the page is seen"
+    page = visitor.visit("/compare")
+    map_of_head = page.locator(".panel canvas:not(.over)").first
+    map_of_head.wait_for()
+    drawn = map_of_head.bounding_box()
+    assert drawn
+    assert drawn["width"] > 0.36 * size["width"], "of the half of the window that it has"
+    held = map_of_head.locator("xpath=ancestor::*[contains(@class, 'box')][1]").bounding_box()
+    assert held
+    assert drawn["x"] + drawn["width"] <= held["x"] + held["width"] + 1, "nothing of it is cut off"

@@ -112,8 +112,8 @@ def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
     encoder = tiny("bert words")
     first = study.answer(encoder, Request(text=TEXT, question=answers.question_about(encoder, TEXT)))
     wanted = first.words[1]
-    asked = Request(text=TEXT, question=answers.question_about(encoder, TEXT, word=wanted))
-    switched = smallest_switch(encoder, asked)
+    request = Request(text=TEXT, question=answers.question_about(encoder, TEXT, word=wanted))
+    switched = smallest_switch(encoder, request)
     assert len(switched.margins) == len(switched.heads) + 1
     assert list(switched.margins) == sorted(switched.margins)
     assert switched.margins[0] < 0
@@ -121,13 +121,13 @@ def test_heads_are_found_one_after_the_other(tiny: Tiny) -> None:
     for count, head in enumerate(switched.heads, 1):
         every = [Head(layer, number) for layer in range(LAYERS) for number in range(HEADS)]
         values = {
-            other: float(margins(encoder, [(*chosen, other)], asked)[0]) for other in every if other not in chosen
+            other: float(margins(encoder, [(*chosen, other)], request)[0]) for other in every if other not in chosen
         }
         assert values[head] == pytest.approx(max(values.values()), abs=1e-5)
         assert switched.margins[count] == pytest.approx(values[head], abs=1e-5)
         chosen = (*chosen, head)
     if switched.is_answer:
-        assert study.answer(encoder, replace(asked, off=switched.heads)).best[1] == wanted
+        assert study.answer(encoder, replace(request, off=switched.heads)).best[1] == wanted
 
 
 def test_a_search_ends_when_nothing_helps() -> None:

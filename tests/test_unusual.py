@@ -232,7 +232,7 @@ def test_nothing_is_said_of_other_quantities_or_of_long_texts() -> None:
 
 
 def test_the_first_example_has_the_link_that_the_page_opens_with() -> None:
-    found = unusual(first_reading(), (), None, given_habits("minilm"))
-    assert 1 < len(found) <= MOST
-    assert len({one.head for one in found}) == len({one.query for one in found}) == len(found)
-    assert "".join(found[0].words).startswith("L3H1 links “it” to “animal”")
+    findings = unusual(first_reading(), (), None, given_habits("minilm"))
+    assert 1 < len(findings) <= MOST
+    assert len({one.head for one in findings}) == len({one.query for one in findings}) == len(findings)
+    assert "".join(findings[0].words).startswith("L3H1 links “it” to “animal”")

@@ -89,9 +89,12 @@ test("on the page that a link leads to the keyboard goes on at the heading, unti
   assert.deepEqual(done, ["followed"], "still on the page before");
   globalThis.location = { pathname: "/" };
   arrival.arrive();
-  document.activeElement = {}; // something has the keyboard
+  document.activeElement = { closest: () => null }; // something below the navigation has the keyboard
   arrival.arrive();
   assert.deepEqual(done, ["followed", "keyboard on the heading"]);
+  document.activeElement = { closest: (/** @type {string} */ part) => (part === ".st-key-mast" ? {} : null) };
+  arrival.arrive();
+  assert.deepEqual(done.splice(2), ["keyboard on the heading"], "the search field stays from page to page");
   document.activeElement = document.body;
   document.dispatchEvent(new Event("pointerdown"));
   arrival.arrive();

@@ -1,6 +1,7 @@
 // What a link leads to on the page that is open comes into sight, and the keyboard with it. A link that the server asks
 // to follow is followed once.
 
+const MAST = ".st-key-mast"; // the navigation, with the search field
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
 const DRAWN = 8000; // milliseconds after the page's run in which what changes is still its drawing
@@ -55,10 +56,11 @@ export class Arrival {
     link.click();
   }
 
-  // What had the keyboard, such as the search field, was drawn anew or is gone.
+  // What had the keyboard is gone, or is the search field, which stays from page to page.
   #land() {
     const isThere = this.#left !== "" && location.pathname !== this.#left;
-    if (isThere && document.activeElement === document.body) focusHeading();
+    const { activeElement: active, body } = document;
+    if (isThere && (active === body || active?.closest(MAST))) focusHeading();
   }
 }
 

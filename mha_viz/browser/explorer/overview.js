@@ -14,13 +14,13 @@ import { headColour } from "./heads.js";
 import { Preview } from "./preview.js";
 import { barOf } from "./recipe.js";
 import { RoleSwitch } from "./switch.js";
-const LAYERS =
-  "A model reads a text in layers, one after the other. In each, several heads look at all words side by side.";
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Recipes } from "./recipe.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const BAR = 6; // pixels for the bar of a recipe, below each head
+const LAYERS =
+  "A model reads a text in layers, one after the other. In each, several heads look at all words side by side.";
 const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c compares it, x switches it off.";
 
 export class Overview {

@@ -12,7 +12,8 @@ import { make } from "./dom.js";
 const mounts = new WeakMap(); // what is drawn in an element, and how it reaches the server
 
 /**
- * Make the drawing of a component at its first call, and show it the data at each call. Returns what ends it.
+ * Make the drawing of a component at its first call, and show it the data at each call. Returns what ends it once its
+ * elements have left the page: where new data overtake a call, Streamlit ends that call while the drawing goes on.
  *
  * @template {{ show: (data: any) => void, stop?: () => void }} OnPage
  * @param {StreamlitComponent} component
@@ -38,5 +39,7 @@ export function mounted({ data, parentElement, setTriggerValue }, selector, crea
     end();
     root.replaceChildren(make("p", { role: "alert" }, failure));
   }
-  return end;
+  return () => {
+    if (!root.isConnected) end();
+  };
 }

@@ -4,11 +4,11 @@ import test, { mock } from "node:test";
 import { mounted } from "../../mha_viz/browser/mount.js";
 
 function component(data = 1) {
-  const root = { replaceChildren: (element) => (root.content = element) };
+  const root = { isConnected: true, replaceChildren: (element) => (root.content = element) };
   return { root, data, setTriggerValue: () => {}, parentElement: { querySelector: () => root } };
 }
 
-test("a drawing is made once, shown at every change of its data, and made anew after its end", () => {
+test("a drawing is made once, shown at every change of its data, and made anew after it has left the page", () => {
   const seen = [];
   const create = () => {
     seen.push("made");
@@ -17,9 +17,24 @@ test("a drawing is made once, shown at every change of its data, and made anew a
   const one = component();
   const leave = mounted(one, ".x", create);
   mounted({ ...one, data: 2 }, ".x", create);
+  one.root.isConnected = false;
   leave();
   mounted({ ...one, data: 3 }, ".x", create);
   assert.deepEqual(seen, ["made", 1, 2, "stopped", "made", 3]);
+});
+
+test("a call that ends because another has overtaken it ends no drawing that stands on the page", () => {
+  const seen = [];
+  const one = component();
+  const create = () => ({ show: (data) => seen.push(data), stop: () => seen.push("stopped") });
+  const overtaken = mounted(one, ".x", create);
+  overtaken();
+  const leave = mounted({ ...one, data: 2 }, ".x", create);
+  overtaken();
+  assert.deepEqual(seen, [1, 2]);
+  one.root.isConnected = false;
+  leave();
+  assert.deepEqual(seen, [1, 2, "stopped"]);
 });
 
 test("a message goes where the latest call says, and two elements have two drawings", () => {

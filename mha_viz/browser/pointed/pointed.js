@@ -13,10 +13,12 @@ const ROWS = ".st-key-wide_inside_by_hand tbody tr";
 
 /** @type {WeakMap<Element, Point>} */
 const pointing = new WeakMap(); // what each chart with listeners tells its tokens, as of the latest run
+let stop = () => {}; // ends what the latest run listens to
 let pointer = /** @type {Element | null} */ (null); // the word or the chart that was pointed at last
 
 /** @param {StreamlitComponent} component */
 export default function ({ data }) {
+  stop();
   /** @type {Point} */
   const point = (by, tokens) => {
     if (!tokens && by !== pointer) return; // a chart says late that it was left
@@ -46,14 +48,14 @@ export default function ({ data }) {
   document.addEventListener("pointerout", out);
   document.addEventListener("focusin", over);
   document.addEventListener("focusout", out);
-  return () => {
+  return (stop = () => {
     cancelAnimationFrame(frame);
     changes.disconnect();
     document.removeEventListener("pointerover", over);
     document.removeEventListener("pointerout", out);
     document.removeEventListener("focusin", over);
     document.removeEventListener("focusout", out);
-  };
+  });
 }
 
 /** @type {(chart: any, point: Point) => void} */

@@ -12,19 +12,22 @@ const page = /** @type {{ mhaVizTour?: { step: string } }} */ (globalThis);
 const led = () => (page.mhaVizTour ??= { step: "" });
 
 /** @param {StreamlitComponent} component */
-export default function ({ data }) {
+export default function ({ data, parentElement }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   const isSame = led().step === data.step;
   led().step = data.step;
   /** @type {(left: number) => void} */
   const lead = (left) => {
+    if (led().step !== data.step) return;
     const [way, place] = [wayOn(), placeOf(data.place)];
     if ((!way || !place) && left > 0) timer = setTimeout(() => lead(left - 1), WAIT);
     if (way && hasNoKeyboard()) way.focus({ preventScroll: true });
     if (place) bring(place);
   };
   if (!isSame) lead(LOOKS);
-  return () => clearTimeout(timer);
+  return () => {
+    if (!parentElement.isConnected) clearTimeout(timer); // connected where only newer data have overtaken this call
+  };
 }
 
 /** @type {() => HTMLElement | null} */

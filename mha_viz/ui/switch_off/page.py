@@ -156,8 +156,9 @@ class SwitchedOff:
             else:
                 _most(effects, on, self.question)
         drawn = [_effects_chart(effects, self.off, self.question, on, alone)]
-        if effect is not None:
-            drawn += _changes(self.whole, self.request, effect, about)
+        with st.container():  # without it, what is below would be drawn anew when the first head is switched off
+            if effect is not None:
+                drawn += _changes(self.whole, self.request, effect, about)
         drawn.append(_looks(self.whole, self.each, effects, on, alone))
         drawn += _removed(self.whole, self.each, effects, self.where)
         return drawn + ranked.show_ranking(self.whole, self.each, effects, on, alone)

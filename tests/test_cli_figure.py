@@ -95,9 +95,17 @@ def test_maps_of_rollout_go_into_files_named_by_their_layers(
     assert "2 files, L0.svg to L1.svg" in capsys.readouterr().out
 
 
+def test_a_layer_of_rollout_is_named_without_a_head(tmp_path: Path) -> None:
+    asked = ("--model", "toy", "--quantity", "rollout", "--out")
+    for name, path in (("L1", tmp_path / "layer.csv"), ("L1H0", tmp_path / "head.csv")):
+        assert figure("heatmap", "the dog saw the girl .", "--head", name, *asked, path) == 0
+    assert (tmp_path / "layer.csv").read_bytes() == (tmp_path / "head.csv").read_bytes()
+
+
 TWO = ("--head", "L3H1", "--head", "L0H2")
 WRONG: list[tuple[list[str], str]] = [
     (["heatmap", TIRED, "--head", "L3H1"], "exactly one output"),
+    (["heatmap", TIRED, "--head", "l5", "--out", "f.svg"], "L5 is a layer, not a head. Give --head L5H0, or --quan"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.svg", "--all-heads", "d"], "exactly one output"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.bmp"], "not a figure format"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f"], "The file has no suffix"),

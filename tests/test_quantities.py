@@ -408,6 +408,9 @@ def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -
         assert "only layer 5 (6)" in caption
         assert "layer 0" not in caption
         assert "H0" not in caption
+        assert some.heatmap("L0").drawing.about["heads"] == "L5"
+        assert unpack(packet(some, [Head(0, 0)])).header["numbers"] == [5]
+    assert "numbers" not in unpack(packet(followed, [Head(0, 0)])).header
     assert {"L5", "L1"} <= {mark.text for mark in grid(followed.only(["L5", "L1"])).marks if isinstance(mark, Text)}
     assert steps_of(["only layer 5 (6), layer 0 (1)"]) == followed.only(["L5", "L0"]).made[-1:]
     assert steps_of(["only layer 5 (6), layer 0 (1)"])[0].row == followed.only(["L5", "L0"]).made[-1].row

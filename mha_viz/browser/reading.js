@@ -47,6 +47,7 @@ import { isOfLayers } from "./view.js";
  * @property {number} together
  * @property {number[]} full
  * @property {{ layers: number[], heads: number[] }} [drawn] the layers and heads of the grid, if not all
+ * @property {number[]} [numbers] of the layers in their model, if not 0, 1, …
  * @property {Metric[]} metrics
  * @property {{ light: Theme, dark: Theme }} themes
  * @property {{ head?: string | null, pin?: string | null }} [start]
@@ -115,10 +116,16 @@ export const headName = (reading, index) => `L${Math.floor(index / reading.heads
 /** @type {(reading: Reading, index: number) => string} */
 const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
 
+// The number that a layer of a drawing has in its model: another one where only some layers of rollout were kept.
+/** @type {(reading: Reading, layer: number) => number} */
+export const layerNumber = ({ numbers }, layer) => numbers?.[layer] ?? layer;
+
 // What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
 /** @type {(reading: Reading, index: number) => string} */
-export const mapName = (reading, index) => (isOfLayers(reading) ? `layer ${index}` : headName(reading, index));
+export const mapName = (reading, index) =>
+  isOfLayers(reading) ? `layer ${layerNumber(reading, index)}` : headName(reading, index);
 
 // The same counted from 1, as in papers: "4-2", "6".
 /** @type {(reading: Reading, index: number) => string} */
-export const paperMapName = (reading, index) => (isOfLayers(reading) ? `${index + 1}` : paperName(reading, index));
+export const paperMapName = (reading, index) =>
+  isOfLayers(reading) ? `${layerNumber(reading, index) + 1}` : paperName(reading, index);

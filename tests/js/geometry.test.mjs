@@ -73,6 +73,8 @@ test("a map is called by its head, or by its layer where rollout joins the heads
   const rollout = reading({ layers: 6, heads: 1, quantity: "rollout" });
   assert.deepEqual([mapName(rollout, 5), paperMapName(rollout, 5)], ["layer 5", "6"]);
   assert.equal(headName(rollout, 5), "L5H0"); // in an address
+  const kept = { ...rollout, layers: 2, numbers: [2, 5] };
+  assert.deepEqual([mapName(kept, 1), paperMapName(kept, 1)], ["layer 5", "6"]);
 });
 
 test("a head that is not there has no number", () => {

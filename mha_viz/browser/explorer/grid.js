@@ -2,7 +2,7 @@
 import { pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
 import { diverging, fit, paint, resolution } from "../ink.js";
 import { gridLayout } from "../layouts.js";
-import { gridOf } from "../reading.js";
+import { gridOf, layerNumber } from "../reading.js";
 /** @import { ReadingView, ShownBlock } from "../geometry.js" */
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Reading } from "../reading.js" */
@@ -62,6 +62,7 @@ function labels(context, reading, layout, look) {
   }
   context.textAlign = "right";
   for (const [row, layer] of layers.entries()) {
-    context.fillText(`L${layer}`, layout.left - 8, layout.top + row * layout.down + layout.size / 2);
+    const name = `L${layerNumber(reading, layer)}`;
+    context.fillText(name, layout.left - 8, layout.top + row * layout.down + layout.size / 2);
   }
 }

@@ -334,8 +334,6 @@ def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: s
         "693."
     )
     label = "Change of each later head"
-    head_grid(charts.head_grid(moved, "thousandths of a nat", off, theme()), "later_heads", f"{label}’s attention.")
-    drawn = PageChart(
-        label, "later-heads", lambda theme: charts.head_grid(moved, "thousandths of a nat", off, theme), about
-    )
-    return [drawn]
+    draw = partial(charts.head_grid, moved, "thousandths of a nat", off)
+    head_grid(draw(theme()), "later_heads", f"{label}’s attention.")
+    return [PageChart(label, "later-heads", draw, about)]

@@ -158,6 +158,7 @@ def test_the_commands_measure_by_a_cluster_that_runs(
         for command in (
             ["replicate", str(out), str(other)],
             ["effect", str(corpus), "--model", "toy", "--heads", "L1H1", "--most", "20"],
+            ["used", "toy", str(corpus), "--method", "mean", "--means", str(corpus), "--most", "6"],
         ):
             assert main([*command, *address]) == 0
             on_cluster = capsys.readouterr().out

@@ -20,7 +20,7 @@ LINES: Mapping[str, int] = {
     "analysis": 6_252,
     "attention": 2_258,
     "browser": 260,
-    "cli": 3_173,
+    "cli": 3_178,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,

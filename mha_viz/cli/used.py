@@ -8,11 +8,12 @@ from typing import Any
 from mha_viz.analysis.findings import whole_number
 from mha_viz.analysis.profile import Profile, profile_folder, read_profile
 from mha_viz.attention import Head
+from mha_viz.cli.cluster import cluster_for, cluster_options
 from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name
 from mha_viz.cli.profile import corpus_option, read_corpus
-from mha_viz.cli.terminal import bar_of_share, one_line
+from mha_viz.cli.terminal import bar_of_share, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
 from mha_viz.numerals import counted, decimal
@@ -29,6 +30,7 @@ def options(used: Parser) -> None:
     means_option(used)
     used.add_argument("--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)")
     device_option(used)
+    cluster_options(used)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -36,20 +38,23 @@ def run(args: argparse.Namespace) -> None:
     print it."""
     folder = profile_folder(args.profile)
     profile = read_profile(folder)
-    corpus = read_corpus(args.corpus)
     from mha_viz.study.used_roles import used_roles  # imports torch
 
-    encoder = load_model(choose_model(profile.model), args.device, dtype_of(str(profile.facts.get("revision", ""))))
-    with bar_of_share("of the sentences") as progress:
-        measured = used_roles(
-            profile,
-            corpus,
-            encoder,
-            method=args.method,
-            most=args.most,
-            means=means_corpus(args),
-            progress=progress,
-        )
+    with cluster_for(args) as cluster, warnings_as_lines():
+        corpus = args.corpus if cluster else read_corpus(args.corpus)
+        dtype = dtype_of(str(profile.facts.get("revision", "")))
+        encoder = load_model(choose_model(profile.model), args.device, dtype)
+        with bar_of_share("of the sentences") as progress:
+            measured = used_roles(
+                profile,
+                corpus,
+                encoder,
+                method=args.method,
+                most=args.most,
+                means=means_corpus(args, cluster),
+                progress=progress,
+                client=cluster and cluster.client,
+            )
     if folder == args.profile:
         measured.write(folder)
     print("\n".join(map(one_line, lines(measured))))

@@ -134,7 +134,7 @@ def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
         assert (link.page or "explore") == path_of(question.page)  # the first page has no path
         for name, value in question.parameters.items():
             assert f"{name}={value}" in link.query_string
-    press(page, "to_Remove heads, one after the other")
+    press(page, "to_Remove heads")
     assert page.url == {"experiment": "removal"}
 
 

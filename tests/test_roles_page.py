@@ -103,7 +103,7 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
         "of 72 heads have a role",
         "Linking words: q < 0.001; chance: 0 in 20 draws.",
         "at least ten points above the best fixed offset",
-        "with random weights: all 72 heads are broad",
+        "With random weights: all 72 heads are broad",
     ):
         assert words not in page.said
         assert words in seen().said
@@ -510,7 +510,7 @@ def test_every_role_says_how_far_it_can_be_trusted() -> None:
     assert numbers["in words"].tolist() == listed["in words"].tolist()
     named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]
     assert named.str.contains(r"rule \(nearest [a-z]+ to the (?:left|right)\)").all()
-    assert "running text like the text it was measured on" in page.said
+    assert "running text like that of the corpus" in page.said
 
 
 @pytest.mark.usefixtures("in_process")

@@ -96,7 +96,7 @@ def test_effects_are_on_the_answer_or_on_the_vector(toy: Encoder) -> None:
         assert shown["L1H1"] == charts.in_thousandths(numbers[1, 1])
         assert shown["L0H3"] == charts.in_thousandths(numbers[0, 3])
     page = visit()
-    assert "change the most probable word when they are switched off alone" in page.said
+    assert "change the most probable word alone" in page.said
     next(c for c in page.at.segmented_control if c.label == "Effect on").set_value("sentence").run()
     page.check()
     assert page.url["effect"] == "sentence"
@@ -228,7 +228,7 @@ def test_all_heads_are_ranked_beside_random_directions(on: str, how: str, toy: E
     assert bars is not None
     assert bars["data"][0]["customdata"] == list(columns["head"])
     beyond = sum(a > b for a, b in zip(columns["effect"], columns["random_largest"], strict=True))
-    assert f"For **{beyond}** of 8 heads" in page.said
+    assert f"**{beyond}** of 8 heads" in page.said
     page.pick("ranking", {"customdata": "L1H2"})
     assert page.url["off"] == "L1H2"
 

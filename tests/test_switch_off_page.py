@@ -102,10 +102,10 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
     effect = study.together(minilm, Request(text=TEXT, off=(Head(5, 11),)))
     rank = whole.ranked().index(Head(5, 11)) + 1
     assert f"changes by **{1000 * effect.sentence:.1f} thousandths (1 − cosine)**" in page.said
-    assert f"Each head switched off alone, it ranks {rank} of 72." in page.said
+    assert f"Of single heads it ranks {rank} of 72." in page.said
     weaker = int((effect.random < effect.sentence).sum())
     low, high = 1000 * effect.random.min(), 1000 * effect.random.max()
-    assert f"does less in {weaker} of 20 tries: {low:.1f} to {high:.1f} thousandths (1 − cosine)." in page.said
+    assert f"does less in {weaker} of 20 tries: {low:.1f} to {high:.1f}." in page.said
 
 
 def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:

@@ -433,10 +433,10 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "heads switched off": Walk("link:?model.off.text", link("Without L")),
     },
     "/why_heads_differ?experiment=count": {
-        "an answer on Inside": Walk("link:inside_a_head?step", link("Calculate it for any size")),
+        "an answer on Inside": Walk("link:inside_a_head?step", link("Calculate it")),
     },
     "/why_heads_differ?experiment=cut": {
-        "an answer on Explore": Walk("link:?head", link("See a head that always looks")),
+        "an answer on Explore": Walk("link:?head", link("A head that looks one word back")),
     },
     "/why_heads_differ": {
         "an experiment": Walk("lab_experiment", radio("Random start")),
@@ -446,7 +446,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "another training": Walk("lab_arm_", radio("chunks")),
     },
     "/why_heads_differ?experiment=random": {
-        "what answers another question": Walk("to_", button("→ Watch two layers work together")),
+        "what answers another question": Walk("to_", button("→ Watch two layers")),
     },
     "/why_heads_differ?experiment=identical&numbers=1": {
         "a guess": Walk("lab_guess_", played(radio("the heads differ"))),

@@ -102,11 +102,10 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             default=Settings(IDENTICAL),
             start=SAME_ALL,
             question="What stops the network from learning the same weights in every head?",
-            answer="The random start: every head begins with different random weights, so it gets a different gradient "
-            "and learns something different. If all weights of two heads are equal, their slices of W_O "
-            "included, they get the same gradient at every step and remain copies of one head; a difference in "
-            "W_O alone is enough to separate them.",
-            source="Goodfellow, Bengio & Courville 2016, *Deep Learning*, section 8.4, on breaking symmetry.",
+            answer="The random start: different weights get different gradients. Two heads with all weights equal, "
+            "their slices of W_O included, get the same gradient at every step and remain copies; a difference in W_O "
+            "alone is enough to separate them.",
+            source="Goodfellow, Bengio & Courville 2016, section 8.4.",
             prediction="All weights start equal. After training …",
             options={"equal": "the heads are still equal", "apart": "the heads differ"},
             outcome=predictions.of_identical,
@@ -117,10 +116,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             default=Settings(OUTPUT),
             start=SAME_QKV,
             question="What makes the learning in each head unique?",
-            answer="All are fed the same input, but their outputs are concatenated and multiplied by W_O, so each "
-            "meets a different slice of W_O, and its gradient comes back through that slice. Different slices give "
-            "different gradients: heads with the same W_Q, W_K and W_V differ after the first update.",
-            source="Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2, on concatenation and W_O.",
+            answer="All get the same input, but each meets its own slice of W_O, through which its gradient comes "
+            "back: heads with the same W_Q, W_K and W_V differ after the first update.",
+            source="Vaswani et al. 2017, section 3.2.2.",
             prediction="W_Q, W_K and W_V start equal; only W_O differs. Then …",
             options={
                 "never": "they stay equal",
@@ -134,11 +132,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             short="Random start",
             default=Settings(RANDOM),
             question="How do heads start out diverse, and do they stay diverse?",
-            answer="Every weight is drawn at random, so heads differ before the first sentence and receive different "
-            "gradients from then on. Nothing else in the usual loss keeps them apart, so they may still end up "
-            "with a similar attention pattern.",
-            source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, *What Does BERT Look At?*, section 6, on "
-            "heads of a layer that behave alike.",
+            answer="Every weight is drawn at random, so gradients differ from the start. Nothing else in the usual "
+            "loss keeps heads apart, so they may still end up with similar attention.",
+            source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, section 6.",
             prediction="All weights start random. In the end …",
             options={"alike": "two heads look alike", "different": "no two heads look alike"},
             outcome=predictions.of_random,
@@ -154,9 +150,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             is_penalised=True,
             question="Can heads be made to differ?",
             answer="A term λ·‖A Aᵀ − I‖² in the loss, where A holds one row per head, punishes heads for looking at "
-            "the same words. Because the diagonal of A Aᵀ is pushed to 1, it also makes each head look at a single "
-            "word, so a large λ works against the task.",
-            source="Lin et al. 2017, *A Structured Self-Attentive Sentence Embedding*, section 2.2.",
+            "the same words. It pushes the diagonal of A Aᵀ to 1, so each head looks at a single word: a large λ "
+            "works against the task.",
+            source="Lin et al. 2017, section 2.2.",
             prediction="The loss punishes heads for looking alike. Right answers:",
             options={
                 "more": "there are more",
@@ -175,11 +171,10 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             shown=1,
             against="number of heads",
             question="Why several heads, and what do they cost?",
-            answer="One head has one set of weights for each word, so a word that must follow two relations gets an "
-            "average of two values. With d_k = d_model / h, several heads look at several places at the same "
-            "cost, but with very many heads each query is too short to pick out the right word.",
-            source="Vaswani et al. 2017, section 3.2.2 (“with a single attention head, averaging inhibits this”); "
-            "Bhojanapalli et al. 2020, *Low-Rank Bottleneck in Multi-head Attention Models*.",
+            answer="A word that must follow two relations gets, from one head, an average of two values. With d_k = "
+            "d_model / h several heads look at several places at the same cost, but with very many each query is too "
+            "short to pick out the right word.",
+            source="Vaswani et al. 2017, section 3.2.2; Bhojanapalli et al. 2020.",
             prediction="At the same size, what answers best?",
             options={
                 "one": "one head is best",
@@ -196,11 +191,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             layers=_of_each_cut,
             against="way of cutting",
             question="Is each head fed a different part of the input, or the whole vector?",
-            answer="In the papers, projected in full: every head multiplies the whole vector by its own d_model × d_k "
-            "matrices. Some implementations cut the vector into chunks instead, which is cheaper, but then each "
-            "head sees only its own chunk.",
-            source="Vaswani et al. 2017, section 3.2.2; Bloem 2019, *Transformers from scratch*, on wide and narrow "
-            "attention.",
+            answer="In the papers the whole vector: every head has its own d_model × d_k matrices. Some "
+            "implementations cut it into chunks, which is cheaper, but a head then sees only its own chunk.",
+            source="Vaswani et al. 2017, section 3.2.2; Bloem 2019.",
             prediction="Each gets one chunk. Of right answers, …",
             options={
                 "none": "at most one point is lost",
@@ -215,10 +208,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             default=Settings(REMOVAL, heads=8, steps=400),
             removes_heads=True,
             question="Are heads redundant?",
-            answer="Partly: after training, some of the heads can be removed with little loss if the least important "
-            "go first. A head that alone follows a relation which the task needs is not redundant.",
-            source="Michel, Levy & Neubig 2019, *Are Sixteen Heads Really Better than One?*, sections 3 and 4; the "
-            "random orders are an addition of this lab.",
+            answer="Partly: some can be removed with little loss if the least important go first. A head that alone "
+            "follows a relation which the task needs is not redundant.",
+            source="Michel et al. 2019, sections 3 and 4; the random orders are this lab’s.",
             prediction="Once trained, heads go one by one, the least important first. Without harm …",
             options={
                 "none": "none can go",
@@ -236,11 +228,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             starts={EQUAL_PAIR: SAME_TWO},
             shown=1,
             question="Is a head that equals another one worth anything?",
-            answer="No. Two heads with equal weights get the same gradient, stay equal, and add the same vector twice: "
-            "one of them with twice its slice of W_O would give the same answers. Such a layer has three heads and "
-            "pays for four.",
-            source="Goodfellow, Bengio & Courville 2016, section 8.4; three heads beside four are an addition of this "
-            "lab.",
+            answer="No. Two equal heads get the same gradient, stay equal, and add the same vector twice: one with "
+            "twice its slice of W_O would answer the same. Such a layer has three heads and pays for four.",
+            source="Goodfellow et al. 2016, section 8.4; three beside four are this lab’s.",
             prediction="Of four heads, H2 and H3 start equal. After training …",
             options={"three": "there are three different heads", "four": "there are four"},
             outcome=predictions.of_pair,
@@ -253,9 +243,9 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             removes_heads=True,
             question="And if only the current position matters?",
             answer="Then all heads are redundant: the residual connection carries each word past them, and no head "
-            "can add anything to it. They still differ, which serves nothing. Trained together, they do no harm "
-            "together; a few of them alone can.",
-            source="Vaswani et al. 2017, section 3.1, on residual connections; the task is an addition of this lab.",
+            "can add to it. They still differ, which serves nothing. Together they do no harm; a few of them alone "
+            "can.",
+            source="Vaswani et al. 2017, section 3.1; the task is this lab’s.",
             prediction="Once trained, all heads go. Then …",
             options={
                 "none": "no right answers are lost",

@@ -67,9 +67,9 @@ def of_identical(result: Result) -> list[Statement]:
             ),
         ),
         Statement(
-            "Did they receive the same gradient throughout training?",
+            "Was the heads’ gradient the same throughout?",
             bool(pairs(run.gradient_cosines).min() > 1 - 1e-4 and np.ptp(run.gradients, axis=1).max() == 0),
-            "The smallest cosine between two heads' gradients at a recorded step is "
+            "The smallest cosine of two gradients at a recorded step is "
             f"{decimal(pairs(run.gradient_cosines).min(), 4)}. "
             + _exactly(
                 "Their norms are equal", "Their norms differ by at most", float(np.ptp(run.gradients, axis=1).max())
@@ -104,22 +104,22 @@ def of_output(result: Result) -> list[Statement]:
             f"{_difference(pairs(run.difference[first]).min())}.",
         ),
         Statement(
-            "Were the gradients of W_Q, W_K and W_V different before that step?",
+            "Did their gradients differ at step 0?",
             bool(different),
-            _cosines("the gradients of two heads", "at step 0", begin)
-            + (", although the weights are the same: the slices of W_O are all that differs." if different else "."),
+            _cosines("the gradients of W_Q, W_K and W_V of two heads", "at step 0", begin)
+            + (": only the slices of W_O differ." if different else "."),
         ),
         Statement(
             "Was the gradient of the slices of W_O the same?",
             bool(equal),
             f"The smallest cosine at step 0 is {decimal(output.min(), 4)}"
-            + (": all heads pass the same vectors to W_O." if equal else "."),
+            + (": all pass the same vectors to W_O." if equal else "."),
         ),
         Statement(
             f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
             bool(pairs(run.divergence[-1]).mean() > ALIKE),
-            f"The mean divergence of two heads goes from {pairs(run.divergence[first]).mean():.3f} nats at step "
-            f"{int(run.steps[first]):,} to {pairs(run.divergence[-1]).mean():.3f} nats (largest possible: {LN2:.3f}).",
+            f"Mean divergence of two: {pairs(run.divergence[first]).mean():.3f} nats at step "
+            f"{int(run.steps[first]):,}, {pairs(run.divergence[-1]).mean():.3f} at the end (at most {LN2:.3f}).",
         ),
         _solved(run),
     ]
@@ -141,8 +141,7 @@ def of_random(result: Result) -> list[Statement]:
         Statement(
             f"Are they still different after {counted(int(run.steps[-1]), 'step')}?",
             bool(end.max() < SAME),
-            _cosines("the weights of two heads", "at the end", end)
-            + "; the loss has no term that would keep them apart.",
+            _cosines("the weights of two heads", "at the end", end) + "; no term of the loss keeps them apart.",
         ),
         Statement(
             "Do some heads attend to nearly the same words in the end?",
@@ -166,22 +165,20 @@ def of_penalty(result: Result) -> list[Statement]:
         Statement(
             "Does the penalty make the heads less alike?",
             bool(less[1] > less[0] and shared[1] < shared[0]),
-            f"The mean divergence of two heads goes from {less[0]:.3f} to {less[1]:.3f} nats (largest possible: "
-            f"{LN2:.3f}), the overlap of their rows from {shared[0]:.3f} to {shared[1]:.3f}, ‖A Aᵀ − I‖² from "
-            f"{without.penalty[-1]:.2f} to {with_it.penalty[-1]:.2f}.",
+            f"Mean divergence of two: {less[0]:.3f} → {less[1]:.3f} nats (at most {LN2:.3f}); overlap of their rows: "
+            f"{shared[0]:.3f} → {shared[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
             usual=True if weight else None,
         ),
         Statement(
             "Does it raise the loss?",
             bool(with_it.loss[-1] > without.loss[-1]),
-            f"The loss of the answers ends at {without.loss[-1]:.5f} without the penalty and at "
-            f"{with_it.loss[-1]:.5f} with λ = {weight:g}.",
+            f"The loss of the answers ends at {without.loss[-1]:.5f} without, at {with_it.loss[-1]:.5f} with it.",
             usual=True if weight else None,
         ),
         Statement(
             "Does it cost right answers?",
             bool(lost > NOTICED),
-            f"{percent(without.right)} right without the penalty, {percent(with_it.right)} with it.",
+            f"{percent(without.right)} right without, {percent(with_it.right)} with it.",
             usual=None,
         ),
     ]
@@ -213,9 +210,8 @@ def of_count(result: Result) -> list[Statement]:
         Statement(
             "Can there be too many heads for the width?",
             bool(last.right < best.right - NOTICED),
-            f"With {last.heads} heads a query has {counted(result.settings.d_model // last.heads, 'number')} to pick "
-            f"out a word by, and {percent(last.right)} of the answers are right after "
-            f"{counted(int(last.steps[-1]), 'step')}.",
+            f"With {last.heads} heads a query has {counted(result.settings.d_model // last.heads, 'number')}; "
+            f"{percent(last.right)} of the answers are right after {counted(int(last.steps[-1]), 'step')}.",
             usual=None,
         ),
     ]
@@ -226,7 +222,7 @@ def of_cut(result: Result) -> list[Statement]:
     full, chunks, shared, mixed = result.runs
     return [
         Statement(
-            "Do chunks with their own small matrices save parameters?",
+            "Do chunks save parameters?",
             chunks.parameters < full.parameters,
             f"{chunks.parameters:,} instead of {full.parameters:,}, and {chunks.multiply_adds:,} multiply-adds instead "
             f"of {full.multiply_adds:,}. Of the parameters, {full.parameters // 4:,} are W_O in both.",
@@ -238,14 +234,14 @@ def of_cut(result: Result) -> list[Statement]:
             usual=None,
         ),
         Statement(
-            "Does sharing one matrix cost even more right answers?",
+            "Does sharing one matrix cost more right answers?",
             bool(chunks.right - shared.right > NOTICED),
-            f"{percent(shared.right)} right with {shared.parameters:,} parameters. Each head sees a different chunk; "
-            f"the mean divergence of two heads is {pairs(shared.divergence[-1]).mean():.3f} nats.",
+            f"{percent(shared.right)} right with {shared.parameters:,} parameters. Mean divergence of two heads: "
+            f"{pairs(shared.divergence[-1]).mean():.3f} nats.",
             usual=None,
         ),
         Statement(
-            "Do random chunks that overlap do as well as the whole vector?",
+            "Do overlapping random chunks do as well as the whole vector?",
             bool(full.right - mixed.right <= NOTICED),
             f"{percent(mixed.right)} right with {mixed.parameters:,} parameters; {_seen(result)}.",
             usual=None,
@@ -265,20 +261,20 @@ def of_removal(result: Result) -> list[Statement]:
             "Can heads be removed without harm?",
             spare > 0 and learned,
             ("" if learned else f"This layer has learned next to nothing: guessing gives {percent(CHANCE)}. ")
-            + f"{spare} of {run.heads} heads can be removed, least important first, before accuracy falls by more "
-            f"than one point ({percent(removal.least[0])} → {percent(removal.least[spare])}).",
+            + f"{spare} of {run.heads} can, least important first, before accuracy falls by more than one point "
+            f"({percent(removal.least[0])} → {percent(removal.least[spare])}).",
         ),
         Statement(
-            "Is removal by importance better than removal at random?",
+            "Is removal by importance better than at random?",
             bool(spare > at_random and removal.least.mean() > removal.random.mean()),
-            f"In random order ({len(removal.random)} orders), {at_random:.1f} heads can be removed on average. With "
-            f"half the heads removed, {percent(removal.least[run.heads // 2])} of the answers are right by "
-            f"importance, {percent(removal.random[:, run.heads // 2].mean())} at random.",
+            f"In {len(removal.random)} random orders, {at_random:.1f} on average can go. With half the heads removed, "
+            f"{percent(removal.least[run.heads // 2])} of the answers are right by importance, "
+            f"{percent(removal.random[:, run.heads // 2].mean())} at random.",
         ),
         Statement(
             "Does the most important head matter?",
             bool(removal.most[0] - removal.most[1] > NOTICED),
-            f"When only H{strongest} is removed, {percent(removal.most[1])} of the answers are right; it gives "
+            f"Without H{strongest} alone, {percent(removal.most[1])} of the answers are right; it gives "
             f"{_weights_of(run, strongest)}.",
         ),
     ]
@@ -324,7 +320,7 @@ def of_current(result: Result) -> list[Statement]:
         Statement(
             "Do the heads differ all the same?",
             bool(apart > ALIKE),
-            f"The mean divergence of two heads ends at {apart:.3f} nats (largest possible: {LN2:.3f}).",
+            f"Mean divergence of two at the end: {apart:.3f} nats (at most {LN2:.3f}).",
         ),
         Statement(
             "Do some of them alone do more harm than none?",

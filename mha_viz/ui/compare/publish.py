@@ -29,7 +29,7 @@ def show_publishing(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         if not box.open:
             return
         st.markdown(
-            "One HTML file with these heads, interactive, and your remarks. It needs neither a network nor mha_viz. "
+            "One interactive HTML file with these heads and your remarks, which needs no network. "
             "What you type here is kept for this visit only."
         )
         title = _typed("title", "Title", MOST_TITLE, TITLE)

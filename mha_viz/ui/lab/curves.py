@@ -70,14 +70,14 @@ CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurv
 
 # The titles of these charts, in two rows.
 OF_THE_TRAINING = {
-    "loss": "**Loss** of the answers, in nats, logarithmic",
+    "loss": "**Loss**, nats, logarithmic",
     "right": "**Right answers**",
-    "norms": "**Gradient norm** of each head, logarithmic",
+    "norms": "**Gradient norms**, logarithmic",
 }
 OF_TWO_HEADS = {
-    "weights": "**Weights**, cosine of two heads",
-    "apart": "**Attention**, divergence of two heads",
-    "pulls": "**Gradients**, cosine of two heads",
+    "weights": "**Weights**, cosine of pairs",
+    "apart": "**Attention**, divergence of pairs",
+    "pulls": "**Gradients**, cosine of pairs",
 }
 
 

@@ -47,7 +47,7 @@ def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[Pag
     rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
     table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
     draw = partial(training.gradients, arm.gradients[at])
-    made = [PageChart("The gradient that arrives at each head", "lab-gradients", draw, about, lambda: table, code)]
+    made = [PageChart("Gradient at each head", "lab-gradients", draw, about, lambda: table, code)]
     if arm.heads > 1:
         for name, matrix in zip(
             ("weights", "attention", "gradients"),
@@ -55,9 +55,7 @@ def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[Pag
             strict=True,
         ):
             draw = partial(training.likeness, matrix, at)
-            made.append(
-                PageChart(f"How alike the heads are: {matrix.title}", f"lab-alike-{name}", draw, about, None, code)
-            )
+            made.append(PageChart(f"Matrix: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
     return made
 
 

@@ -25,10 +25,9 @@ from mha_viz.ui.parts import PERCENT, complain, formulas, guarded, plain, remark
 
 RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
 SLICES = (
-    r"The output of the layer is the sum of one term per head, $\mathrm{head}_i W_O^{(i)}$. So the gradient of head "
-    r"$i$ is $\partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$: the first factor is the same for all, the second "
-    r"is the head's own. *Weights* below are $W_Q$, $W_K$, $W_V$ and the slice of $W_O$ together; gradients are those "
-    r"of the loss without a penalty, their cosines over $W_Q$, $W_K$ and $W_V$."
+    r"The gradient of head $i$ is $\partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$; only the second factor is "
+    r"its own. *Weights*: all of a head, its slice of $W_O$ included. *Gradients*: of the loss without a penalty; "
+    r"cosines over $W_Q$, $W_K$, $W_V$."
 )
 
 
@@ -192,7 +191,7 @@ def _recorded(
         recording = recording._replace(
             matrices=alike(then(arm.weight_cosines), then(arm.divergence), cosines) if arm.heads > 1 else (),
             flow=Flow(then(arm.gradients), cosines[:, 0]),
-            flow_title="The gradient on its way back to each head",
+            flow_title="The gradient back to each head",
             matrices_title="How alike the heads are",
         )
     return frames(recording, 0, theme)

@@ -16,10 +16,10 @@ from mha_viz.ui.studies import READY, Evidence
 FEW = 1000  # pieces of text
 HALF = 0.0005  # so that q is rounded up
 RULE = (
-    "A head is named after a relation if its accuracy, at the lower end of the 95% interval over documents, is at "
-    "least ten points above the best fixed offset (after coreference: above the better of two rules, on at least 100 "
-    "third-person pronouns). That does not prove that the model uses it. And a role applies to running text like the "
-    "text it was measured on: in lists, titles or formulaic text, a simple rule may do as well, or the head may fail."
+    "A head has a relation’s name if its accuracy, at the lower end of the 95% interval over documents, is at least "
+    "ten points above the best fixed offset (coreference: the better of two rules, on at least 100 third-person "
+    "pronouns). That does not prove that the model uses it. A role applies to running text like that of the corpus: in "
+    "lists, titles or formulaic text, a simple rule may do as well, or the head may fail."
 )
 
 
@@ -94,5 +94,5 @@ def _summary(evidence: Evidence) -> tuple[str, ...]:
     kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
     listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
     if list(kinds.items()) == [("broad", layers * heads)]:
-        listed = f"all {layers * heads} heads are broad, that is, they look everywhere"
-    return with_roles, RULE, f"For comparison, with random weights: {listed or 'no head has a role'}."
+        listed = f"all {layers * heads} heads are broad: they look everywhere"
+    return with_roles, RULE, f"With random weights: {listed or 'no head has a role'}."

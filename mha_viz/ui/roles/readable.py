@@ -34,15 +34,12 @@ from mha_viz.ui.studies import Evidence
 
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
 NOT_SHIPPED = (
-    "Its licence does not allow this app to pass them on. To read such sentences, measure a corpus of your own"
-    "{annotation}: choose *your file* above, or run `mha-viz profile`."
+    "Its licence does not allow this app to pass them on. To read some, measure a corpus of your own{annotation}: "
+    "choose *your file* above, or run `mha-viz profile`."
 )
-COREFERENCE = " in which coreference is annotated (CoNLL-U with `Entity=`, as in GUM)"
+COREFERENCE = " with coreference (CoNLL-U with `Entity=`, as in GUM)"
 AROUND = 12  # words that are shown on each side of a link
-RULE = (
-    "Of all cases in {corpus}: the two right and the two wrong ones with the largest weights, and one drawn at random. "
-    "A sentence opens in Explore."
-)
+RULE = "Of all cases in {corpus}: the two right and the two wrong with the largest weights, and one at random."
 
 
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:

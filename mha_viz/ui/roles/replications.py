@@ -86,8 +86,7 @@ def _reference_evidence(model: catalog.Model) -> Evidence | None:
 def _empty(reference: Evidence) -> None:
     with st.expander("Do these roles hold on another corpus?"):
         st.markdown(
-            f"Measure a treebank of your own (CoNLL-U): the page then shows which of the roles found "
-            f"on {plain(reference.label)} hold there."
+            f"Measure a treebank of your own (CoNLL-U) to see which roles of {plain(reference.label)} hold there."
         )
         st.button("Choose a file", key="replicate_file", on_click=_on_file)
 

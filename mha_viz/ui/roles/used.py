@@ -34,7 +34,7 @@ def show_use(rows: Any) -> None:
     st.caption(
         plain(
             f"Switched off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}, 95% "
-            "intervals. Used: the effect is larger than that of every other head of the layer without the role."
+            "intervals. Used: more than every other head of the layer without the role."
         )
     )
 

@@ -26,7 +26,7 @@ from mha_viz.ui.bound import bound
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, formulas, plain, theme
+from mha_viz.ui.parts import complain, plain, theme
 from mha_viz.ui.study_progress import Task, outcome
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ def explained(question: Question | None, effect: str) -> str:
     if question.kind == COSINE:
         return "How much the cosine of the two texts changes when this one head is off, in thousandths."
     return (
-        "How far the probabilities of all words move when this one head is off: KL divergence from what they were, in "
-        "thousandths of a nat."
+        "How far the probabilities of all words move without this head: KL divergence from before, in thousandths of a "
+        "nat."
     )
 
 
@@ -190,9 +190,8 @@ def importance(request: Request, question: Question, effects: Effects) -> None:
     loss = "− cosine" if question.kind == COSINE else f"− log p of **{plain(question.word)}**"
     st.markdown(
         f"By gradients alone (importance, Michel et al. 2019) **{both(first)}** comes first; by its effect on the "
-        f"answer it is number {by_effect} of {by_gradient.size}. The rank correlation of the two is {decimal(alike)}. "
-        f"Importance is normalised within each layer, and is a first-order estimate; the loss is {loss} on this text "
-        "alone."
+        f"answer it is number {by_effect} of {by_gradient.size}; rank correlation: {decimal(alike)}. Importance is a "
+        f"first-order estimate, normalised within each layer; the loss is {loss} on this text alone."
     )
 
 
@@ -210,10 +209,8 @@ def direct(attention: Attention, request: Request, question: Question) -> list[P
             complain(error)
             return []
         st.markdown(
-            f"What each head adds to the logit of **{plain(question.word)}** through the residual stream alone: its "
-            + formulas("output through its slice of W_O, ")
-            + "the final norm with the scale it has here, and the word’s row of the unembedding. What later layers do "
-            "with that output is not included, so it may differ from the effect of switching the head off."
+            f"What each head adds to the logit of **{plain(question.word)}** through the residual stream alone. What "
+            "later layers do with its output is not included, so it may differ from the effect of switching it off."
         )
         draw = partial(charts.signed_grid, added, "logits")
         head_grid(draw(theme()), "direct_grid", "Direct contribution of each head to the logit.")

@@ -44,8 +44,7 @@ from mha_viz.ui.switch_off.answering import in_which
 from mha_viz.ui.switch_off.controls import controls, on_point, on_square, other_text
 
 CAUTION = (
-    "A small effect does not mean that a head is useless: others may do the same, and this is one sentence and one "
-    "measure of change."
+    "A small effect does not make a head useless: others may do the same, and this is one sentence and one measure."
 )
 GUESSED = {"model": "toy", "text": "the dog [MASK] the girl ."}  # a word that a model on every server can guess
 ENDED = dict.fromkeys(("off", "how", "from", "in", "more"))
@@ -129,7 +128,7 @@ class SwitchedOff:
     def show(self) -> list[PageChart]:
         """Show the effect of every head and everything around it, if asked for. Returns the charts."""
         if address.in_class() or not bound(
-            st.toggle, "More: every head’s effect, random directions, how many can go", "more", self.where.more,
+            st.toggle, "More: every head’s effect", "more", self.where.more,
             default=False, change=lambda is_on: {"more": "1" if is_on else None},
         ):  # fmt: skip
             return []
@@ -249,13 +248,11 @@ def _most(effects: Effects, on: str, question: Question | None) -> None:
     st.subheader("No head is off")
     st.markdown(
         f"Without **{both(first)}** {answering.ON[on]} changes most ({answering.thousandths(values[first])} {unit}), "
-        f"without **{both(last)}** least ({answering.thousandths(values[last])} {unit}). {CAUTION}"
+        f"without **{both(last)}** least ({answering.thousandths(values[last])}). {CAUTION}"
     )
     flips = int(np.nansum(effects.changed))
     if not np.isnan(effects.changed).any():
-        st.markdown(
-            f"Of {effects.changed.size} heads, {flips} change the most probable word when they are switched off alone."
-        )
+        st.markdown(f"Of {effects.changed.size} heads, {flips} change the most probable word alone.")
 
 
 def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question: Question | None) -> None:
@@ -263,10 +260,10 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
     if len(off) == 1:
         rank = effects.ranked().index(off[0]) + 1
-        beside = f"Each head switched off alone, it ranks {rank} of {effects.sentence.size}."
+        beside = f"Of single heads it ranks {rank} of {effects.sentence.size}."
     else:
         alone = sum(float(effects.sentence[head]) for head in off)
-        beside = f"The changes that each of them makes alone add up to {_thousandths(alone)}."
+        beside = f"Their changes alone add up to {answering.thousandths(alone)}."
     weaker = int((effect.random < effect.sentence).sum())
     st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
     if answering.is_all_there_is(effect.random, effect.sentence):
@@ -276,7 +273,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question
     else:
         st.markdown(
             f"Random damage of the same size does less in {weaker} of {len(effect.random)} tries: "
-            f"{answering.thousandths(effect.random.min())} to {_thousandths(effect.random.max())}."
+            f"{answering.thousandths(effect.random.min())} to {answering.thousandths(effect.random.max())}."
         )
     st.markdown(answering.beside_random(effects, effect, off, question))
     st.markdown(CAUTION)
@@ -286,11 +283,9 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     """Show how specialised each head looks against how much it matters, and what its importance is. Returns the
     chart."""
     st.subheader("Do heads that look specialised matter more?")
-    st.markdown(
-        "To the right: looks at few words (1 − its entropy divided by that of even attention). Upward: matters more."
-    )
+    st.markdown("Right: looks at few words (1 − entropy ÷ that of even attention). Up: matters more.")
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
-    values, alt = effects.on(on), "Every head: how sharply it attends, and the effect of switching it off"
+    values, alt = effects.on(on), "How sharply each head attends, and its effect"
     draw = partial(
         answer_charts.looks_and_effects, looks, values, "1 − normalised entropy", answering.unit(request.question, on)
     )
@@ -312,7 +307,7 @@ def _changes(attention: Attention, request: Request, effect: Together, about: st
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
-        st.markdown("1 − cosine of each token’s state after the last layer, in thousandths.")
+        st.markdown("1 − cosine of its state after the last layer, in thousandths.")
         tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     drawn = [PageChart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
@@ -329,10 +324,7 @@ def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: s
         st.markdown("None: no head comes after the last layer.")
         return []
     moved[: off[0].layer + 1] = np.nan  # earlier layers and their own are unaffected
-    st.markdown(
-        "Jensen–Shannon divergence of each later head’s attention from what it was, in thousandths of a nat; at most "
-        "693."
-    )
+    st.markdown("Jensen–Shannon divergence of later heads from before, in thousandths of a nat; at most 693.")
     label = "Change of each later head"
     draw = partial(charts.head_grid, moved, "thousandths of a nat", off)
     head_grid(draw(theme()), "later_heads", f"{label}’s attention.")

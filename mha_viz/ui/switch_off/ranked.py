@@ -30,7 +30,7 @@ from mha_viz.ui.switch_off.controls import on_bar
 def show_ranking(attention: Attention, request: Request, effects: Effects, on: str, about: str) -> list[PageChart]:
     """Show the ranking once it is opened. Returns its chart."""
     drawn: list[PageChart] = []
-    with st.expander("All heads, ranked, beside random directions", key="ranked", on_change="rerun") as box:
+    with st.expander("All heads, ranked", key="ranked", on_change="rerun") as box:
         if box.open:
             with guarded(complain):
                 drawn = _ranking(attention, request, effects, on, about)
@@ -42,15 +42,14 @@ def _ranking(attention: Attention, request: Request, effects: Effects, on: str, 
     sentence, answer = _at_random(attention, request)
     random = np.stack([(answer if on == "answer" else sentence)[head] for head in heads])
     values = np.array([effects.on(on)[head] for head in heads])
-    label = f"All heads by their effect on {ON[on]}"
+    label = f"Heads by their effect on {ON[on]}"
     draw = partial(charts.ranked_bars, heads, values, random, unit(request.question, on))
     beyond = int((values > random.max(1)).sum())
     st.markdown(
         "Random directions of the same number would remove the same, so there is nothing to compare a head with."
         if is_all_there_is(random, values[:, None])
-        else f"For **{beyond}** of {len(heads)} heads the effect on {ON[on]} is larger than in all {random.shape[1]} "
-        "draws in which random directions of the same layer are removed instead, scaled so that each token loses as "
-        "much."
+        else f"**{beyond}** of {len(heads)} heads do more to {ON[on]} than all {random.shape[1]} draws of random "
+        "directions of the same layer, scaled so that each token loses as much."
     )
     st.caption("Click a bar to switch its head off.")
     st.plotly_chart(

@@ -36,9 +36,7 @@ def show_removal(attention: Attention, request: Request, effects: Effects, where
     question = request.question
     effect = "sentence" if question is None else where.effect
     st.subheader("How many can go?")
-    st.markdown(
-        "Heads are switched off one after another and stay off, in the order of their individual effects or at random."
-    )
+    st.markdown("Heads go one after another, by their effects alone or at random, and stay off.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _orders(where.order)
         if where.order == "random":
@@ -79,8 +77,7 @@ def _sentence(curve: Removal, question: Question | None) -> str:
         return f"The most probable word stays the same, even with all {heads} heads off."
     first = both(curve.order[curve.first_change - 1])
     return (
-        f"With {curve.first_change} of {heads} heads off, {first} being the last of them, another word becomes the "
-        "most probable one."
+        f"With {curve.first_change} of {heads} heads off, {first} the last of them, another word is the most probable."
     )
 
 
@@ -131,8 +128,8 @@ def _say_switch(switched: Switch, wanted: str) -> None:
     margin = decimal(abs(switched.margins[-1]), 2)
     if switched.is_answer:
         st.markdown(
-            f"Without {names} the answer is **{word}**: it lies {margin} in log p above the next best word. The heads "
-            "were found one after the other, so a smaller set may exist."
+            f"Without {names} the answer is **{word}**: it lies {margin} in log p above the next best word. They "
+            "were found one after the other: a smaller set may exist."
         )
     elif switched.heads:
         nearest = f"Without {names} it comes nearest, {margin} in log p below the most probable word."

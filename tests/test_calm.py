@@ -12,8 +12,9 @@ is there. The list of pages, the same on each, counts too.
 A page's *own* words are those that its authors wrote. What grows with the sentence, the model or the corpus is *data*
 and not among them, because no author can make it shorter: the cells of tables and matrices and the names of their rows,
 the labels of charts (SVG), numbered lists of what was found, code that repeats a result, the words and links that are
-compared, what a score is made of, and the names of heads in the lists of the page *Roles*. On a page that is one state
-of many (an experiment, a step inside a head), the first screen is counted by its own words: its picture is the data.
+compared, what a score is made of, and on the page *Roles* the names of heads in lists and what a head looked at in each
+case. On a page that is one state of many (an experiment, a step inside a head), the first screen is counted by its own
+words: its picture is the data.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ COUNT = r"""() => {
         "[tabindex='0']:not(.stMain), [role=combobox], [role=slider], [contenteditable=true]";
     const DATA = "tbody td, tbody th[scope=row], .matrices .square, svg, ol, pre, " +
         ".compare :is(.link, .sentence), .inside-each, .st-key-head_card [data-testid=stPageLink], " +
-        ".st-key-head_numbers [data-testid=stPageLink]";
+        ".st-key-head_numbers [data-testid=stPageLink], .st-key-role_cases [data-testid=stCaptionContainer]";
     const isData = (part) => part !== null && (part.matches(DATA) || isData(up(part)));
     const APART = "canvas, style, script, [translate=no], [data-testid=stMarkdownContainer] .katex-mathml";
     const clipped = new Map();
@@ -152,15 +153,15 @@ SWITCHES = {"off=": "more=1", "/why_heads_differ": "numbers=1"}
 MOST = {
     "/": Calm(88, 22, 280, 585),
     "/?off=none": Calm(90, 22, 510, 1_000),
-    "/?off=L3H1": Calm(103, 22, 580, 1_115),
-    "/compare": Calm(118, 20, 412, 1_450),
-    "/inside_a_head": Calm(144, 20, 236, 440),
+    "/?off=L3H1": Calm(103, 22, 578, 1_115),
+    "/compare": Calm(118, 20, 398, 1_450),
+    "/inside_a_head": Calm(144, 20, 233, 440),
     "/why_heads_differ": Calm(112, 28, 800, 1_060),
-    "/why_heads_differ?experiment=random&guess=different": Calm(113, 28, 830, 1_090),
-    "/why_heads_differ?experiment=output": Calm(116, 29, 840, 1_120),  # the wordiest
+    "/why_heads_differ?experiment=random&guess=different": Calm(113, 28, 800, 1_060),
+    "/why_heads_differ?experiment=output": Calm(116, 29, 828, 1_120),  # the wordiest
     "/roles": Calm(150, 26, 600, 1_370),
-    "/roles?head=L3H1": Calm(190, 23, 1_065, 2_260),
-    "/about": Calm(260, 14, 260, 260),
+    "/roles?head=L3H1": Calm(190, 23, 906, 2_200),
+    "/about": Calm(260, 14, 257, 260),
 }
 
 
@@ -169,7 +170,7 @@ IN_EVERY_STATE = {
     "/why_heads_differ": (120, [f"?experiment={name}" for name in (*EXPERIMENTS, *TOYS, "tasks")]),
     "/inside_a_head": (150, [f"?step={name}" for name in STEPS if name != "turn"]),  # MiniLM does not turn q and k
 }
-GOAL = 3_400  # own words of all pages, each in the state in which it has the most; 3,200 is not reached yet
+GOAL = 3_200  # own words of all pages, each in the state in which it has the most
 
 
 def test_every_page_is_calm(visitor: BrowserTab) -> None:

@@ -380,7 +380,7 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
     here.unfolded("patched")
     assert "take one head from the second: **L1H1 (2-2)** brings 100% of the other answer back" in here.said
     assert "log p of “she” minus log p of “he”: 3.41 (0%) on the first text, −2.11 (100%) on the second" in here.said
-    assert "One backward pass estimates these numbers with a correlation of 1.00" in here.said
+    assert "One backward pass estimates this (correlation 1.00)" in here.said
     here.pick("patched_heads", {"customdata": "L1H1"})
     assert here.url["head"] == "L1H1"
 

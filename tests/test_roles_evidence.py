@@ -77,7 +77,7 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
     assert "in UD English EWT test" in page.said
     assert "No sentences of UD English GUM dev can be shown here for coreference: third person." in unescaped(page)
     assert "Its licence does not allow this app to pass them on." in page.said
-    assert "measure a corpus of your own with coreference" in page.said
+    assert "Measure a corpus of your own with coreference" in page.said
     assert "object (obj), from the syntactic head to a dependent" in page.at.selectbox(key="card_role_L3H1").options
     shown = links(page)
     assert len(shown) >= 4

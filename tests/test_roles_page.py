@@ -510,7 +510,7 @@ def test_every_role_says_how_far_it_can_be_trusted() -> None:
     assert numbers["in words"].tolist() == listed["in words"].tolist()
     named = listed.loc[listed["status"] == "no better than a simple rule", "in words"]
     assert named.str.contains(r"rule \(nearest [a-z]+ to the (?:left|right)\)").all()
-    assert "running text like that of the corpus" in page.said
+    assert "nor that it holds in lists, titles or formulaic text" in page.said
 
 
 @pytest.mark.usefixtures("in_process")

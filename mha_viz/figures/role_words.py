@@ -47,7 +47,7 @@ LONGEST_CORPUS = 12  # characters of the name of a corpus in a role's short form
 HELD_OUT = "held-out"  # cases on which the head was not chosen
 STANDINGS = {  # in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
-    SUGGESTED: "One corpus shows them; they have not been checked on a second one.",
+    SUGGESTED: "One corpus shows them; no second was checked.",
     NO_BETTER: "The nearest word of a part of speech is right as often on at least one of the corpora.",
 }
 DIRECTIONS = {

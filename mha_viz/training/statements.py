@@ -67,7 +67,7 @@ def of_identical(result: Result) -> list[Statement]:
             ),
         ),
         Statement(
-            "Was the heads’ gradient the same throughout?",
+            "Were their gradients the same throughout?",
             bool(pairs(run.gradient_cosines).min() > 1 - 1e-4 and np.ptp(run.gradients, axis=1).max() == 0),
             "The smallest cosine of two gradients at a recorded step is "
             f"{decimal(pairs(run.gradient_cosines).min(), 4)}. "
@@ -118,7 +118,7 @@ def of_output(result: Result) -> list[Statement]:
         Statement(
             f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
             bool(pairs(run.divergence[-1]).mean() > ALIKE),
-            f"Mean divergence of two: {pairs(run.divergence[first]).mean():.3f} nats at step "
+            f"Mean divergence of pairs: {pairs(run.divergence[first]).mean():.3f} nats at step "
             f"{int(run.steps[first]):,}, {pairs(run.divergence[-1]).mean():.3f} at the end (at most {LN2:.3f}).",
         ),
         _solved(run),
@@ -165,7 +165,7 @@ def of_penalty(result: Result) -> list[Statement]:
         Statement(
             "Does the penalty make the heads less alike?",
             bool(less[1] > less[0] and shared[1] < shared[0]),
-            f"Mean divergence of two: {less[0]:.3f} → {less[1]:.3f} nats (at most {LN2:.3f}); overlap of their rows: "
+            f"Mean divergence of pairs: {less[0]:.3f} → {less[1]:.3f} nats (at most {LN2:.3f}); overlap of their rows: "
             f"{shared[0]:.3f} → {shared[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
             usual=True if weight else None,
         ),
@@ -236,7 +236,7 @@ def of_cut(result: Result) -> list[Statement]:
         Statement(
             "Does sharing one matrix cost more right answers?",
             bool(chunks.right - shared.right > NOTICED),
-            f"{percent(shared.right)} right with {shared.parameters:,} parameters. Mean divergence of two heads: "
+            f"{percent(shared.right)} right with {shared.parameters:,} parameters. Mean divergence of pairs: "
             f"{pairs(shared.divergence[-1]).mean():.3f} nats.",
             usual=None,
         ),
@@ -320,7 +320,7 @@ def of_current(result: Result) -> list[Statement]:
         Statement(
             "Do the heads differ all the same?",
             bool(apart > ALIKE),
-            f"Mean divergence of two at the end: {apart:.3f} nats (at most {LN2:.3f}).",
+            f"Mean divergence of pairs at the end: {apart:.3f} nats (at most {LN2:.3f}).",
         ),
         Statement(
             "Do some of them alone do more harm than none?",

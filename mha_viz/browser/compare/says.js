@@ -100,8 +100,7 @@ export const allSay = (set, panels) =>
 export function differenceSays({ read: { derived }, stage }, spot) {
   const { rows, cols, d, C, first, second, kind } = /** @type {DrawnDifference} */ (derived.diff);
   if (spot?.missing) return lacking(stage.view, spot.missing);
-  if (!spot) return [softly("Point at a cell: every panel shows that link.")];
-  if (spot.row === null || spot.col === null) return [softly("Point at a cell for its numbers.")];
+  if (!spot || spot.row === null || spot.col === null) return [softly("Point at a cell for its numbers.")];
   const cell = spot.row * C + spot.col;
   const link = linkText(bold(rows[spot.row].text), " → ", bold(cols[spot.col].text));
   const both = `${number(first[cell], kind)} → ${number(second[cell], kind)}`;

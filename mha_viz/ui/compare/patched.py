@@ -71,7 +71,7 @@ def _show(patched: Patched, held: Head, like: str) -> PageChart:
     remark(
         f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
         f"{decimal(patched.after)} (100%) on the second. Another head may carry the same. One backward pass estimates "
-        f"these numbers with a correlation of {agreeing}."
+        f"this (correlation {agreeing})."
         f"{' The two answers hardly differ: shares of so little say little.' * patched.hardly_differs}"
     )
     return chart

@@ -55,7 +55,7 @@ def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[Pag
             strict=True,
         ):
             draw = partial(training.likeness, matrix, at)
-            made.append(PageChart(f"Matrix: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
+            made.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
     return made
 
 

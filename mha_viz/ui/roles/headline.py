@@ -18,8 +18,7 @@ HALF = 0.0005  # so that q is rounded up
 RULE = (
     "A head has a relation’s name if its accuracy, at the lower end of the 95% interval over documents, is at least "
     "ten points above the best fixed offset (coreference: the better of two rules, on at least 100 third-person "
-    "pronouns). That does not prove that the model uses it. A role applies to running text like that of the corpus: in "
-    "lists, titles or formulaic text, a simple rule may do as well, or the head may fail."
+    "pronouns). That does not prove that the model uses it, nor that it holds in lists, titles or formulaic text."
 )
 
 

@@ -34,12 +34,12 @@ from mha_viz.ui.studies import Evidence
 
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
 NOT_SHIPPED = (
-    "Its licence does not allow this app to pass them on. To read some, measure a corpus of your own{annotation}: "
-    "choose *your file* above, or run `mha-viz profile`."
+    "Its licence does not allow this app to pass them on. Measure a corpus of your own{annotation}: choose *your file* "
+    "above, or run `mha-viz profile`."
 )
 COREFERENCE = " with coreference (CoNLL-U with `Entity=`, as in GUM)"
 AROUND = 12  # words that are shown on each side of a link
-RULE = "Of all cases in {corpus}: the two right and the two wrong with the largest weights, and one at random."
+RULE = "Of all cases in {corpus}."
 
 
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -85,7 +85,8 @@ def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example]
     else:
         st.markdown(plain(named(*role)))
     cases = [example for example in shown if (example.role, example.detail) == role]
-    for column, (kind, title) in zip(st.columns(len(KINDS), gap="large"), KINDS.items(), strict=True):
+    columns = st.container(key="role_cases").columns(len(KINDS), gap="large")
+    for column, (kind, title) in zip(columns, KINDS.items(), strict=True):
         with column:
             st.markdown(f"**{title}**")
             of_this_kind = [example for example in cases if example.kind == kind]

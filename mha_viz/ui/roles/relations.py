@@ -221,9 +221,7 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
     measured = {m.name: other for m in others if (other := _measured(m, source.facts["sha256"])) is not None}
     with st.expander("Compare with another model"):
         if not measured:
-            st.markdown(
-                "No other model has been measured on this corpus yet. Choose another model above, and “built-in”."
-            )
+            st.markdown("No other model has been measured on this corpus yet: choose one above, and “built-in”.")
             return
         name = st.selectbox("Other model", list(measured), key="other_model")
         tables = [p.tables.get("syntax_chosen") for p in (source, measured[name])] if name else []

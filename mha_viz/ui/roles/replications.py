@@ -34,7 +34,7 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
         return
     here = evidence.profiles[0]
     if here.facts["sha256"] in {profile.facts["sha256"] for profile in reference.profiles}:
-        _empty(reference)
+        _empty()
         return
     st.markdown(f"## Do the roles found on {plain(reference.label)} hold here?")
     replications = _replications(reference, here)
@@ -83,11 +83,9 @@ def _reference_evidence(model: catalog.Model) -> Evidence | None:
     return None if profile is None else Evidence("the built-in sentences", (profile,))
 
 
-def _empty(reference: Evidence) -> None:
+def _empty() -> None:
     with st.expander("Do these roles hold on another corpus?"):
-        st.markdown(
-            f"Measure a treebank of your own (CoNLL-U) to see which roles of {plain(reference.label)} hold there."
-        )
+        st.markdown("Measure a treebank of your own (CoNLL-U) to see which roles hold there.")
         st.button("Choose a file", key="replicate_file", on_click=_on_file)
 
 

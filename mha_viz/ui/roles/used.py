@@ -21,16 +21,16 @@ def show_in_short(rows: Any) -> None:
         return
     used = [_name(row) for row in rows.itertuples(index=False) if str(row.used) == "True"]
     without = "more than without any head of its layer that lacks the role" if used else "no more than without others"
-    st.caption(f"{f'Used for {series(used)}: without' if used else 'Without'} it, these words change {without}.")
+    st.caption(f"{f'Used for {plain(series(used))}: without' if used else 'Without'} it, these words change {without}.")
 
 
 def show_use(rows: Any) -> None:
-    """Show a sentence for each role of a head; ``rows``: its rows of the table ``used``, or None."""
+    """Show a line for each role of a head; ``rows``: its rows of the table ``used``, or None."""
     if rows is None:
         return
     first = rows.iloc[0]
     st.markdown("**Is it used?** What changes without it, at the words that it attends from")
-    st.markdown("\n".join(f"* {_sentence(row)}" for row in rows.itertuples(index=False)))
+    st.dataframe([_line(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
     st.caption(
         plain(
             f"Switched off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}, 95% "
@@ -39,19 +39,19 @@ def show_use(rows: Any) -> None:
     )
 
 
-def _sentence(row: Any) -> str:
-    more = f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]"
-    effect = f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}]"
-    documents = over(whole_number(getattr(row, "documents", None)))
-    verdict = "**used**" if str(row.used) == "True" else "no effect beyond that of its neighbours"
-    return (
-        f"{_name(row)}: {verdict}. {int(row.n):,} words change by {effect}{documents}: {more} more than without them."
-    )
+def _line(row: Any) -> dict[str, str]:
+    return {
+        "role": _name(row),
+        "verdict": "used" if str(row.used) == "True" else "no effect beyond that of its neighbours",
+        "words": f"{int(row.n):,}{over(whole_number(getattr(row, 'documents', None)))}",
+        "change": f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}]",
+        "more than without others": f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]",
+    }
 
 
 def _name(row: Any) -> str:
     if row.role == "syntax":
         relation, direction = str(row.detail).split()
-        return f"{plain(labelled(relation))}, {DIRECTIONS[direction]}"
+        return f"{labelled(relation)}, {DIRECTIONS[direction]}"
     meaning = gloss(str(row.detail))
     return meaning.name if meaning else str(row.detail)

@@ -45,7 +45,7 @@ def _used(documents: float) -> str:
 
 
 def _card(documents: int) -> str:
-    return card._sentence(next(_table(documents).itertuples(index=False)))
+    return card._line(next(_table(documents).itertuples(index=False)))["words"]
 
 
 def _replicate(documents: int) -> str:

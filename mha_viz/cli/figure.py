@@ -102,7 +102,7 @@ def _head_options(one: Parser, kind: str) -> None:
         "difference": "; twice, or once with --and",
     }
     if kind in how_many:
-        words = f"a head: layer 3, head 1, counted from 0, or L3, a layer of rollout{how_many[kind]}"
+        words = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many[kind]}"
         one.add_argument("--head", action="append", type=map_name, metavar="L3H1", help=words)
     if kind in ("compare", "difference"):
         words = "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"

@@ -1,4 +1,5 @@
-"""One function per file format. Each writes a complete reading: model, revision, text, tokens, weights.
+"""One function per file format. Each but CSV, a table, writes a complete reading: model, revision, text,
+tokens, weights.
 
 Text is cleaned before writing (`mha_viz.text.clean`): one character stays one character, so spans hold.
 """
@@ -24,7 +25,7 @@ from mha_viz.text import TokenizedText, clean
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
 ORIGIN = ("of_model", "quantity", "text", "made")
 # Steps after which the weights are what the model computed, or sums and parts of them that the other columns show.
-_AS_COMPUTED = {"typed", "given words", "part", "target generated", "by words", "special hidden", "only"}
+_AS_COMPUTED = {"typed", "given words", "part", "target generated", "by words", "special hidden"}
 
 
 @writer(".npz")

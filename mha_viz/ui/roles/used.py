@@ -20,8 +20,12 @@ def show_in_short(rows: Any) -> None:
     if rows is None:
         return
     used = [_name(row) for row in rows.itertuples(index=False) if str(row.used) == "True"]
-    without = "more than without any head of its layer that lacks the role" if used else "no more than without others"
-    st.caption(f"{f'Used for {plain(series(used))}: without' if used else 'Without'} it, these words change {without}.")
+    without = "these words change more than without any head of its layer that lacks the role"
+    st.caption(
+        f"Used for {plain(series(used))}: without it, {without}."
+        if used
+        else "Without it, no effect on these words was found beyond that of its neighbours."
+    )
 
 
 def show_use(rows: Any) -> None:

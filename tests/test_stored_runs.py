@@ -122,8 +122,8 @@ def test_the_opposite_is_said_when_the_numbers_are_others(experiment: str, other
 @pytest.mark.parametrize(
     ("others", "at", "reason"),
     [
-        ({"gradient_cosines": ones}, 1, "the slices of W_O are all that differs"),
-        ({"output_gradient_cosines": nothing}, 2, "all heads pass the same vectors to W_O"),
+        ({"gradient_cosines": ones}, 1, "only the slices of W_O differ"),
+        ({"output_gradient_cosines": nothing}, 2, "all pass the same vectors to W_O"),
     ],
 )
 def test_the_reason_of_a_yes_does_not_stand_beside_a_no(others: dict[str, Any], at: int, reason: str) -> None:

@@ -5,7 +5,7 @@ const MAST = ".st-key-mast"; // the navigation, with the search field
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
 const DRAWN = 8000; // milliseconds after the page's run in which what changes is still its drawing
-const RUNNING = ".stApp[data-test-script-state=running]";
+export const RUNNING = ".stApp[data-test-script-state=running]";
 const FIRST = { capture: true, passive: true }; // heard before anybody stops it
 
 // It stays in sight while the rest of the page is still drawn, until a person acts or goes back.

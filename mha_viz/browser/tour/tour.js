@@ -1,8 +1,9 @@
 // A step of the tour: scrolls to what it points at, and keeps the keyboard focus on the button for the next step.
 import { still } from "../motion.js";
+import { RUNNING } from "../scheme/arrival.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
-const LOOKS = 50; // how often the page is searched for the element of the step
+const LOOKS = 250; // how often the page is searched for the element of the step
 const WAIT = 120; // milliseconds between two searches
 
 const page = /** @type {{ mhaVizTour?: { step: string } }} */ (globalThis);
@@ -16,13 +17,16 @@ export default function ({ data, parentElement }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
   const isSame = led().step === data.step;
   led().step = data.step;
-  /** @type {(left: number) => void} */
-  const lead = (left) => {
+  /** @type {(left: number, before?: number) => void} */
+  const lead = (left, before) => {
     if (led().step !== data.step) return;
     const [way, place] = [wayOn(), placeOf(data.place)];
-    if ((!way || !place) && left > 0) timer = setTimeout(() => lead(left - 1), WAIT);
+    const top = place?.getBoundingClientRect().top;
+    // While the page runs, what is above the place may still grow or go.
+    const rests = top !== undefined && top === before && !document.querySelector(RUNNING);
+    if (!(way && rests) && left > 0) timer = setTimeout(() => lead(left - 1, top), WAIT);
     if (way && hasNoKeyboard()) way.focus({ preventScroll: true });
-    if (place) bring(place);
+    if (place && rests) bring(place);
   };
   if (!isSame) lead(LOOKS);
   return () => {

@@ -96,9 +96,9 @@ def test_maps_of_rollout_go_into_files_named_by_their_layers(
 
 
 def test_a_layer_of_rollout_is_named_without_a_head(tmp_path: Path) -> None:
-    asked = ("--model", "toy", "--quantity", "rollout", "--out")
+    rollout_of_toy = ("--model", "toy", "--quantity", "rollout")
     for name, path in (("L1", tmp_path / "layer.csv"), ("L1H0", tmp_path / "head.csv")):
-        assert figure("heatmap", "the dog saw the girl .", "--head", name, *asked, path) == 0
+        assert figure("heatmap", "the dog saw the girl .", "--head", name, *rollout_of_toy, "--out", path) == 0
     assert (tmp_path / "layer.csv").read_bytes() == (tmp_path / "head.csv").read_bytes()
 
 
@@ -106,6 +106,10 @@ TWO = ("--head", "L3H1", "--head", "L0H2")
 WRONG: list[tuple[list[str], str]] = [
     (["heatmap", TIRED, "--head", "L3H1"], "exactly one output"),
     (["heatmap", TIRED, "--head", "l5", "--out", "f.svg"], "L5 is a layer, not a head. Give --head L5H0, or --quan"),
+    (
+        ["heatmap", TIRED, "--head", "L6", "--quantity", "rollout", "--out", "f.svg"],
+        "does not exist: minilm has 6 layers whose heads are joined",
+    ),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.svg", "--all-heads", "d"], "exactly one output"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f.bmp"], "not a figure format"),
     (["heatmap", TIRED, "--head", "L3H1", "--out", "f"], "The file has no suffix"),

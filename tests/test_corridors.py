@@ -18,14 +18,14 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 6_252,
-    "attention": 2_258,
+    "attention": 2_262,
     "browser": 260,
-    "cli": 3_178,
+    "cli": 3_189,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
     "figure": 795,
-    "figures": 7_242,
+    "figures": 7_258,
     "files": 395,
     "models": 7_625,
     "process": 910,

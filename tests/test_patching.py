@@ -137,8 +137,8 @@ def test_similarities_with_a_third_text_are_those_of_hooks(
         before, after = (score(model(**text)) for text in texts)
     patched = mv.patch(tiny("bert"), *ENDS, similar_to=third)
     assert (patched.before, patched.after) == (pytest.approx(before, abs=1e-6), pytest.approx(after, abs=1e-6))
-    small = 5e-7 * (1 + np.abs(shares))  # in 32 bits, of a share's own change and of the whole one, which divides it
-    assert (np.abs((patched.shares - shares) * (after - before)) <= small).all()
+    rounding = 5e-7 * (1 + np.abs(shares))  # in 32 bits, of a share's own change and of the whole one, which divides it
+    assert (np.abs((patched.shares - shares) * (after - before)) <= rounding).all()
     assert patched.score == f"the cosine with “{third}”"
     with pytest.raises(SettingError, match="Both words and a text"):
         mv.patch(tiny("bert"), *ENDS, similar_to=third, word="cat")

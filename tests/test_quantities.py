@@ -3,6 +3,7 @@ hand."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz import exports
 from mha_viz.analysis.metrics import METRICS
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
@@ -399,6 +401,29 @@ def test_only_some_layers_of_rollout_are_all_reached_and_saved(minilm: Encoder, 
         followed.only([])
 
 
+def test_the_heads_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -> None:
+    whole = minilm.encode(SENTENCE)
+    some = whole.only(["L0H2", "L4H1", "L3H1"]).by_words().only(["L0H2", "L0H0"])
+    assert np.array_equal(some["L0H0"], whole.by_words()["L3H1"])
+    for figure in (
+        some.heatmap("L0H0"),
+        some.links("L0H0"),
+        mv.figure.compare([(some, "L0H0"), (whole.by_words(), "L0H0")]),
+    ):
+        assert "L3H1 (4-2)" in figure.caption
+        assert figure.drawing.about["heads"].split()[0] == "L3H1"
+    names = [mark.text for mark in grid(some).marks if isinstance(mark, Text)]
+    assert {"L3H1", "L0H2"} <= {*names}
+    assert not {"0", "1", "L0"} & {*names}, "numbers of their places"
+    assert "columns: heads" in names
+    table = pd.read_csv(io.BytesIO(exports.to_bytes(some, ".csv")), keep_default_na=False)
+    assert [*table[["layer", "head"]].drop_duplicates().itertuples(index=False, name=None)] == [(3, 1), (0, 2)]
+    assert json.loads(shown_bytes(shown(some, [Head(0, 1)], View()), ".json"))["heads"] == ["L0H2"]
+    assert unpack(packet(some, [Head(0, 0)])).header["in_model"] == [[3, 1], [0, 2]]
+    with pytest.raises(ShapeError, match="of all heads"):
+        mv.rollout(whole.only(["L0H2"]))
+
+
 def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -> None:
     followed = mv.rollout(minilm.encode(SENTENCE))
     for some in (followed.only(["L5"]), followed.only(["L1", "L5"]).by_words().only(["L1"])):
@@ -409,8 +434,8 @@ def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -
         assert "layer 0" not in caption
         assert "H0" not in caption
         assert some.heatmap("L0").drawing.about["heads"] == "L5"
-        assert unpack(packet(some, [Head(0, 0)])).header["numbers"] == [5]
-    assert "numbers" not in unpack(packet(followed, [Head(0, 0)])).header
+        assert unpack(packet(some, [Head(0, 0)])).header["in_model"] == [[5, 0]]
+    assert "in_model" not in unpack(packet(followed, [Head(0, 0)])).header
     assert {"L5", "L1"} <= {mark.text for mark in grid(followed.only(["L5", "L1"])).marks if isinstance(mark, Text)}
     assert steps_of(["only layer 5 (6), layer 0 (1)"]) == followed.only(["L5", "L0"]).made[-1:]
     assert steps_of(["only layer 5 (6), layer 0 (1)"])[0].row == followed.only(["L5", "L0"]).made[-1].row

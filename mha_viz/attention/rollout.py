@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mha_viz.attention import Attention
-from mha_viz.attention.steps import ROLLOUT
+from mha_viz.attention.steps import ONLY, ROLLOUT
 from mha_viz.errors import READING, ShapeError, check_kind
 from mha_viz.request import DECODER
 
@@ -26,9 +26,10 @@ def rollout(attention: Attention) -> Attention:
             "Rollout follows the model's tokens through its layers; this reading has words.",
             "Follow first, then group: mv.rollout(reading).by_words().",
         )
-    if attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
+    has_all = not any(step.row.name == ONLY for step in attention.made)
+    if not has_all or attention.is_cross or attention.quantity != "weight" or attention.hidden.any():
         raise ShapeError(
-            "Rollout follows whole attention weights of a text to itself; these are not.",
+            "Rollout follows whole attention weights of all heads of a text to itself; these are not.",
             "Use the reading as the model returned it.",
         )
     request = attention.request

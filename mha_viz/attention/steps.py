@@ -17,7 +17,7 @@ from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Questi
 if TYPE_CHECKING:
     from mha_viz.attention import Attention, Weights
 
-ONLY_LAYERS = "only layers"
+ONLY, ONLY_LAYERS = "only", "only layers"
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
 
@@ -154,15 +154,18 @@ def chosen(made: tuple[Step, ...], heads: Sequence[Head], quantity: str) -> tupl
     """The steps after only ``heads`` of a reading were kept, and the axis along which there is one of each: that of
     layers, or for a quantity with one map per layer that of heads. Layers are those of the model, said once."""
     if not QUANTITIES[quantity].of_layers:
-        return (*made, Step(Row("only", tuple(heads)))), 0
-    layers = tuple(Head(layer_of(made, head.layer), 0) for head in heads)
+        return (*made, Step(Row(ONLY, tuple(heads)))), 0
+    layers = tuple(in_model(made, head) for head in heads)
     return (*(step for step in made if step.row.name != ONLY_LAYERS), Step(Row(ONLY_LAYERS, layers))), 1
 
 
-def layer_of(made: Iterable[Step], layer: int) -> int:
-    """The layer of the model that a reading has as its ``layer``; another one if only some layers were kept."""
-    layers = next((step.row.heads for step in made if step.row.name == ONLY_LAYERS), ())
-    return layers[layer].layer if layer < len(layers) else layer
+def in_model(made: Sequence[Step], head: Head) -> Head:
+    """The head of the model that a reading has as its ``head``, or the layer as ``head.layer``: another one if only
+    some were kept, which are then side by side as the heads of one layer, or the layers of rollout."""
+    for step in reversed(made):
+        if step.row.name in (ONLY, ONLY_LAYERS):
+            head = step.row.heads[head.head if step.row.name == ONLY else head.layer]
+    return head
 
 
 # ---- As JSON --------------------------------------------------------------------------------------------------
@@ -216,7 +219,7 @@ def _row_of(wording: str) -> Row:
     if match := _WITHOUT.fullmatch(wording):
         return Row("without", _named(match[1]), match[2], match[3] or "")
     if match := _ONLY.fullmatch(wording):
-        return Row("only", _named(match[1]))
+        return Row(ONLY, _named(match[1]))
     if wording.startswith("only layer "):
         return Row(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
     if match := _PART.fullmatch(wording):

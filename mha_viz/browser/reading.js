@@ -47,7 +47,7 @@ import { isOfLayers } from "./view.js";
  * @property {number} together
  * @property {number[]} full
  * @property {{ layers: number[], heads: number[] }} [drawn] the layers and heads of the grid, if not all
- * @property {number[]} [numbers] of the layers in their model, if not 0, 1, …
+ * @property {[number, number][]} [in_model] the layer and the head of the model in each map, if only some were kept
  * @property {Metric[]} metrics
  * @property {{ light: Theme, dark: Theme }} themes
  * @property {{ head?: string | null, pin?: string | null }} [start]
@@ -113,19 +113,24 @@ export function gridPlace(reading, head) {
 /** @type {(reading: Reading, index: number) => string} */
 export const headName = (reading, index) => `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
 
-/** @type {(reading: Reading, index: number) => string} */
-const paperName = (reading, index) => `${Math.floor(index / reading.heads) + 1}-${(index % reading.heads) + 1}`;
+// The layer and the head of a map in its model: another one where only some were kept.
+/** @type {(reading: Reading, index: number) => [number, number]} */
+export const inModel = ({ in_model: maps, heads }, index) =>
+  maps?.[index] ?? [Math.floor(index / heads), index % heads];
 
-// The number that a layer of a drawing has in its model: another one where only some layers of rollout were kept.
-/** @type {(reading: Reading, layer: number) => number} */
-export const layerNumber = ({ numbers }, layer) => numbers?.[layer] ?? layer;
+// Whether the maps are heads that were kept, side by side, and not layers with their heads.
+/** @type {(reading: Reading) => boolean} */
+export const hasKeptHeads = (reading) => !!reading.in_model && !isOfLayers(reading);
 
 // What a map is called wherever it is read: "L3H1" of a head, "layer 5" of rollout.
 /** @type {(reading: Reading, index: number) => string} */
 export const mapName = (reading, index) =>
-  isOfLayers(reading) ? `layer ${layerNumber(reading, index)}` : headName(reading, index);
+  isOfLayers(reading) ? `layer ${inModel(reading, index)[0]}` : `L${inModel(reading, index).join("H")}`;
 
 // The same counted from 1, as in papers: "4-2", "6".
 /** @type {(reading: Reading, index: number) => string} */
 export const paperMapName = (reading, index) =>
-  isOfLayers(reading) ? `${layerNumber(reading, index) + 1}` : paperName(reading, index);
+  inModel(reading, index)
+    .slice(0, isOfLayers(reading) ? 1 : 2)
+    .map((number) => number + 1)
+    .join("-");

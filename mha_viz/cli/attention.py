@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mha_viz import exports
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, text_options
@@ -39,7 +40,8 @@ def run(args: argparse.Namespace) -> None:
     to.write_attention(attention)
     queries, keys = len(attention.queries), len(attention.keys)
     axes = f"{queries} × {keys} tokens" if attention.is_cross else f"{queries} tokens"
-    shape = f"{attention.layers} layers × {attention.heads} heads, {axes}"
+    heads = "" if QUANTITIES[attention.quantity].of_layers else f" × {attention.heads} heads"
+    shape = f"{attention.layers} layers{heads}, {axes}"
     what = "" if attention.quantity == "weight" else f"{args.quantity}, "
     answered = attention.request
     what = f"{answered.part}, " if answered is not None and answered.part else what

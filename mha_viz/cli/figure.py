@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.attention.shown import named_in
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import (
@@ -22,7 +20,6 @@ from mha_viz.cli.options import (
     dpi,
     dtype_option,
     folder_name,
-    head_name,
     number,
     output_options,
     text_options,
@@ -32,7 +29,6 @@ from mha_viz.cli.terminal import bar, one_line, text_of, warnings_as_lines
 from mha_viz.cli.usage import in_options
 from mha_viz.errors import ExportError, FigureWarning, SettingError
 from mha_viz.files import make_folder
-from mha_viz.heads import Head
 from mha_viz.quotes import did_you_mean, quoted
 
 KINDS = {
@@ -80,20 +76,6 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
         one.add_argument("--caption", action="store_true", help="print the caption of the figure")
 
 
-def map_name(value: str) -> Head | str:
-    """Parse the name of a head; "L5", of a layer, stays as it is until the quantity is known."""
-    return value.strip().upper() if re.fullmatch(r"\s*[Ll]\d{1,3}\s*", value, re.ASCII) else head_name(value)
-
-
-def _map(name: Head | str, quantity: str) -> Head:
-    """The head whose place in the numbers a map has. Raises SettingError for a layer where each has several heads."""
-    if isinstance(name, Head):
-        return name
-    if not QUANTITIES[quantity].of_layers:
-        raise SettingError(f"{name} is a layer, not a head.", f"Give --head {name}H0, or --quantity rollout.")
-    return Head(int(name[1:]), 0)
-
-
 def _head_options(one: Parser, kind: str) -> None:
     how_many = {
         "heatmap": "",
@@ -102,8 +84,7 @@ def _head_options(one: Parser, kind: str) -> None:
         "difference": "; twice, or once with --and",
     }
     if kind in how_many:
-        words = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many[kind]}"
-        one.add_argument("--head", action="append", type=map_name, metavar="L3H1", help=words)
+        quantities.head_option(one, how_many[kind])
     if kind in ("compare", "difference"):
         words = "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
         one.add_argument("--and", action="append", dest="others", metavar="TEXT", help=words)
@@ -190,7 +171,8 @@ def _draw(args: argparse.Namespace) -> None:
     args.scale = args.scale or (quantities.default_scale(args.quantity) if takes_scale else VIEW["scale"][0])
     settings = _settings(args, to.suffix)
     model = choose_model(args.model)
-    check_heads(model, [*args.head, *args.without])
+    check_heads(model, args.head, args.quantity)
+    check_heads(model, args.without)
     readings = read_all(model, requests, args.device, args.dtype)
     if args.all_heads:
         _every_head(args, readings[0], to.suffix, settings)
@@ -211,7 +193,7 @@ def _checked(args: argparse.Namespace) -> Destination:
     if (args.all_heads is None) == (args.out is None):
         folder = ", or --all-heads DIR" if args.kind in LONE_HEADS else ""
         raise SettingError("A figure needs exactly one output.", f"Give --out FILE{folder}.")
-    args.head = [_map(name, args.quantity) for name in args.head]
+    args.head = quantities.heads_of(args)
     _check_heads(args)
     if args.all_heads is None:
         return destination(args.out, args.format, _suffixes(), "a figure format")

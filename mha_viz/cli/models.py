@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.attention import Attention, Head
+from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.cli.terminal import downloading, warnings_as_lines
 from mha_viz.errors import UnknownHead
 from mha_viz.models import catalog, hub
@@ -36,9 +37,13 @@ def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0]) -> Any
     return load(model.name, device, dtype=dtype)
 
 
-def check_heads(model: Model, heads: Sequence[Head]) -> None:
-    """Raise UnknownHead for a head that the model does not have, if its size is known before it is loaded."""
+def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> None:
+    """Raise UnknownHead for a head that the model does not have, if its size is known before it is loaded; or for a map
+    that a quantity with one map per layer does not have."""
     for head in heads if model.layers else ():
+        if QUANTITIES[quantity].of_layers:
+            Head.among(head if head.head else f"L{head.layer}", model.layers, 0, model.name)
+            continue
         if head.layer >= model.layers or head.head >= model.heads:
             swapped = head.head < model.layers and head.layer < model.heads
             question = f"Did you mean {Head(head.head, head.layer)}? " if swapped else ""

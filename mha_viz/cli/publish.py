@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.cli import quantities
 from mha_viz.cli.models import answers, check_heads, choose_model, load_model
 from mha_viz.cli.options import (
@@ -11,7 +12,6 @@ from mha_viz.cli.options import (
     device_option,
     dtype_option,
     folder_name,
-    head_name,
     output_options,
     text_options,
 )
@@ -28,10 +28,7 @@ def options(publish: Parser) -> None:
     text_options(publish)
     device_option(publish)
     dtype_option(publish)
-    words = "a head: layer 3, head 1, counted from 0; may be repeated"
-    publish.add_argument(
-        "--head", action="append", default=[], type=head_name, metavar="L3H1", required=True, help=words
-    )
+    quantities.head_option(publish, "; may be repeated", required=True)
     words = "another text; may be repeated"
     publish.add_argument("--and", action="append", default=[], dest="others", metavar="TEXT", help=words)
     publish.add_argument("--title", default="", metavar="TEXT", help="the title of the page")
@@ -58,17 +55,18 @@ def run(args: argparse.Namespace) -> None:
         raise SettingError(f"There are {len(args.remark)} remarks for {panels} heads.", "Give one for each head.")
     check_texts(args.title, args.introduction, args.remark)
     model = choose_model(args.model)
-    check_heads(model, args.head)
+    heads, kind = quantities.heads_of(args), "layer" if QUANTITIES[args.quantity].of_layers else "head"
+    check_heads(model, heads, args.quantity)
     loaded = load_model(model, args.device, args.dtype)
     readings = answers(loaded, requests)
-    given = [(reading, head) for reading in readings for head in args.head]
+    given = [(reading, head) for reading in readings for head in heads]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
     if to is None:
         publish(given, args.live, live=loaded, half=args.half, **texts)
-        print(f"{args.live}: a page with {counted(panels, 'head')}, on which {model.name} reads in the browser")
+        print(f"{args.live}: a page with {counted(panels, kind)}, on which {model.name} reads in the browser")
         return
     to.write(lambda: publication(given, **texts))
-    to.report(f"{to.path}: {panels} {'head' if panels == 1 else 'heads'} on one page")
+    to.report(f"{to.path}: {counted(panels, kind)} on one page")
 
 
 def _destination(args: argparse.Namespace) -> Destination | None:

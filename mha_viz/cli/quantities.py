@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from mha_viz.attention import Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
+from mha_viz.errors import SettingError
 from mha_viz.request import FIELDS, METHODS, OVER_CORPUS, PARTS, Request
 
 ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
@@ -46,6 +48,28 @@ def off_options(command: Parser, name: str, words: str, required: bool = False) 
 def head_names(value: str) -> tuple[Head, ...]:
     """Parse "L3H1,L2H4"."""
     return tuple(sorted({head_name(name.strip()) for name in value.split(",")}))
+
+
+def head_option(command: Parser, how_many: str, required: bool = False) -> None:
+    """Add --head, whose values :func:`heads_of` gives as heads."""
+    words = f"a head, or L3, a layer of rollout: layer 3, head 1, counted from 0{how_many}"
+    command.add_argument(
+        "--head", action="append", default=[], type=_head_or_layer, metavar="L3H1", required=required, help=words
+    )
+
+
+def _head_or_layer(value: str) -> Head | str:
+    """Parse the name of a head; that of a layer, "L5", stays as it is until the quantity is known."""
+    return value.strip().upper() if re.fullmatch(r"\s*[Ll]\d{1,3}\s*", value, re.ASCII) else head_name(value)
+
+
+def heads_of(args: argparse.Namespace) -> list[Head]:
+    """The heads of --head; a layer of a quantity with one map per layer is its head 0. Raises SettingError for a layer
+    of another quantity."""
+    layers = [name for name in args.head if isinstance(name, str)]
+    if layers and not QUANTITIES[args.quantity].of_layers:
+        raise SettingError(f"{layers[0]} is a layer, not a head.", f"Give --head {layers[0]}H0, or --quantity rollout.")
+    return [Head(int(name[1:]), 0) if isinstance(name, str) else name for name in args.head]
 
 
 def request_of(args: argparse.Namespace, model: str, text: str) -> Request:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from safetensors.numpy import save
 
 from mha_viz.attention import Attention, Head, Shown, Weights, called
-from mha_viz.attention.steps import layer_of
+from mha_viz.attention.steps import ONLY, in_model
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
@@ -25,7 +25,7 @@ from mha_viz.text import TokenizedText, clean
 COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
 ORIGIN = ("of_model", "quantity", "text", "made")
 # Steps after which the weights are what the model computed, or sums and parts of them that the other columns show.
-_AS_COMPUTED = {"typed", "given words", "part", "target generated", "by words", "special hidden"}
+_AS_COMPUTED = {"typed", "given words", "part", "target generated", "by words", "special hidden", ONLY}
 
 
 @writer(".npz")
@@ -102,9 +102,10 @@ def columns(quantity: str, has_origin: bool) -> tuple[str, ...]:
 
 
 def place(head: Head, reading: Attention | Shown) -> str:
-    """The cells of layer and head; where a map is of a whole layer, that of the model, and the second is empty."""
-    is_of_layer = QUANTITIES[reading.quantity].of_layers
-    return f"{layer_of(reading.made, head.layer)}," if is_of_layer else f"{head.layer},{head.head}"
+    """The cells of layer and head, by their numbers in the model; where a map is of a whole layer, the second is
+    empty."""
+    layer, number = in_model(reading.made, head)
+    return f"{layer}," if QUANTITIES[reading.quantity].of_layers else f"{layer},{number}"
 
 
 def origin(reading: Attention | Shown) -> tuple[str, str]:

@@ -16,7 +16,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from mha_viz.attention import Head, Shown, Weights, called
-from mha_viz.attention.steps import layer_of
+from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
@@ -90,7 +90,7 @@ def _arrays(shown: Shown, file: BinaryIO) -> None:
     """weights [head, row, column], hidden [head, row], heads [head, 2], rows, cols, and the properties of the
     reading."""
     arrays = {name: np.array(value) for name, value in _heading(shown).items()}
-    arrays |= {"heads": np.array([list(head) for head in shown.heads], np.int64)}
+    arrays |= {"heads": np.array([list(in_model(shown.made, head)) for head in shown.heads], np.int64)}
     np.savez(file, allow_pickle=False, weights=shown.weights, hidden=shown.hidden, **arrays)
 
 
@@ -251,7 +251,8 @@ def _head(shown: Shown) -> Head:
 def _names(shown: Shown) -> list[str]:
     """ "L3H1" for each head, "layer 3" for a map of a whole layer."""
     is_of_layer = QUANTITIES[shown.quantity].of_layers
-    return [f"layer {layer_of(shown.made, head.layer)}" if is_of_layer else str(head) for head in shown.heads]
+    heads = [in_model(shown.made, head) for head in shown.heads]
+    return [f"layer {head.layer}" if is_of_layer else str(head) for head in heads]
 
 
 def _named(shown: Shown) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, called
 from mha_viz.attention.shown import named_in
-from mha_viz.attention.steps import layer_of
+from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.quotes import shortened
@@ -62,7 +62,7 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     about = {
         "figure": kind,
         **identity(attention),
-        "heads": " ".join(in_model(attention, head) for head in heads) or "all",
+        "heads": " ".join(fact(attention, head) for head in heads) or "all",
         **settings(view),
         "hidden": f"{hidden(parts):.4f}",
     }
@@ -105,14 +105,15 @@ def both(head: Head) -> str:
 
 
 def named(attention: Attention, head: Head) -> str:
-    """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each."""
-    layer = layer_of(attention.made, head.layer)
-    return f"layer {layer} ({layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
+    """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each: by
+    the numbers in the model."""
+    head = in_model(attention.made, head)
+    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
 
 
-def in_model(attention: Attention, head: Head) -> str:
-    """A map in the facts of a figure: "L3H1", or "L5" of rollout, by the number that the layer has in the model."""
-    return named_in(attention.quantity, Head(layer_of(attention.made, head.layer), head.head))
+def fact(attention: Attention, head: Head) -> str:
+    """A head in the facts of a figure: "L3H1", or "L5" of rollout, by its numbers in the model."""
+    return named_in(attention.quantity, in_model(attention.made, head))
 
 
 def reading(attention: Attention) -> str:

@@ -258,7 +258,7 @@ def figure_words(
     about = {
         "figure": kind,
         **_joined([caption.identity(p.attention) for p in panels]),
-        "heads": " ".join(caption.in_model(p.attention, p.head) for p in panels),
+        "heads": " ".join(caption.fact(p.attention, p.head) for p in panels),
         **({"as": drawn} if kind == "compare" else {}),
         **caption.settings(view),
         **({"at": str(pin_of)} if view.pin and pin_of else {}),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.attention.steps import layer_of
+from mha_viz.attention.steps import ONLY, in_model
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Text
 from mha_viz.figures import caption
@@ -22,6 +22,7 @@ from mha_viz.figures.view import Block, View, block, faint_cells, painted, scale
 
 SHARPEST = 96  # the most rows and columns of one small picture
 FOOT = 22
+WIDE = 44  # pixels for "L11H11"
 TALLEST = 1.15  # the highest grid of more layers than heads that fits a page, in widths
 
 
@@ -37,9 +38,7 @@ def grid(
     height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
-    layers = [layer_of(attention.made, layer) for layer in layers]
-    columns = () if QUANTITIES[attention.quantity].of_layers else numbers
-    marks = grid_marks(parts, layout, view.scale, theme, layers, columns)
+    marks = grid_marks(parts, layout, view.scale, theme, *names_of(attention, layers, numbers, layout))
     every = [part for row in parts for part in row]
     marks += foot(attention, layout, theme, every, view.scale)
     drawing = Drawing(
@@ -60,41 +59,57 @@ def grid_marks(
     layout: GridLayout,
     scale: str,
     theme: Theme,
-    layers: Sequence[int],
-    heads: Sequence[int],
+    rows: Sequence[str],
+    columns: Sequence[str],
 ) -> list[Mark]:
-    """The small pictures of ``parts`` [layer][head], with the numbers of ``layers`` and ``heads``."""
+    """The small pictures of ``parts`` [layer][head], with the names of ``rows`` and ``columns``."""
     marks: list[Mark] = []
-    for place, row in enumerate(parts):
+    for place, (name, row) in enumerate(zip(rows, parts, strict=True)):
         y = layout.top + place * layout.step
-        marks.append(layer_name(layout, place, layers[place], theme))
+        marks.append(row_name(layout, place, name, theme))
         for head, part in enumerate(row):
             pixels = painted(part._replace(w=_pooled(part)), scale, theme)
             if part.w.size:
                 marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
-    return [*marks, *head_names(layout, heads, theme)]
+    return [*marks, *column_names(layout, columns, theme)]
 
 
-def layer_name(layout: GridLayout, place: int, layer: int, theme: Theme) -> Text:
-    """The number of a layer beside its row, the row at this ``place``."""
+def names_of(
+    attention: Attention, layers: Sequence[int], numbers: Sequence[int], layout: GridLayout
+) -> tuple[list[str], list[str]]:
+    """The names of rows and of columns, by their numbers in the model: layers and heads; layers alone of a quantity
+    with one map per layer; and nothing and heads, if there is room, of heads that were kept."""
+    if _has_kept_heads(attention):
+        kept = [str(in_model(attention.made, Head(0, number))) for number in numbers]
+        return [""] * len(layers), kept if layout.step >= WIDE else []
+    rows = [f"L{in_model(attention.made, Head(layer, 0)).layer}" for layer in layers]
+    return rows, [] if QUANTITIES[attention.quantity].of_layers else [*map(str, numbers)]
+
+
+def _has_kept_heads(attention: Attention) -> bool:
+    return any(step.row.name == ONLY for step in attention.made)
+
+
+def row_name(layout: GridLayout, place: int, name: str, theme: Theme) -> Text:
+    """The name of a row beside it, the row at this ``place``."""
     y = layout.top + place * layout.step + layout.size / 2
-    return Text(layout.left - 8, y, f"L{layer}", 11, theme.muted, anchor="end")
+    return Text(layout.left - 8, y, name, 11, theme.muted, anchor="end")
 
 
-def head_names(layout: GridLayout, heads: Sequence[int], theme: Theme) -> list[Text]:
-    """The numbers of heads above their columns."""
-    places = [layout.left + place * layout.step + layout.size / 2 for place in range(len(heads))]
+def column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list[Text]:
+    """The names of columns above them."""
+    places = [layout.left + place * layout.step + layout.size / 2 for place in range(len(names))]
     return [
-        Text(x, layout.top / 2, str(head), 11, theme.muted, anchor="middle")
-        for x, head in zip(places, heads, strict=True)
+        Text(x, layout.top / 2, name, 11, theme.muted, anchor="middle") for x, name in zip(places, names, strict=True)
     ]
 
 
 def foot(attention: Attention, layout: GridLayout, theme: Theme, parts: Sequence[Block], scale: str) -> list[Mark]:
     """Below all maps: what rows and columns are, and the colour scale with its range."""
     y = layout.height + FOOT / 2
-    columns = "" if QUANTITIES[attention.quantity].of_layers else "   columns: heads"
-    axes = Text(0, y, f"rows: layers{columns}", 11, theme.muted)
+    rows = "" if _has_kept_heads(attention) else "rows: layers"
+    columns = "" if QUANTITIES[attention.quantity].of_layers else "columns: heads"
+    axes = Text(0, y, "   ".join(filter(None, (rows, columns))), 11, theme.muted)
     words = span_of_each(attention, scale, parts)
     return [axes, *scale_bar(layout.width, y, 60, theme, scale_colours(parts, theme), words)]
 

@@ -18,7 +18,7 @@ from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels
 from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import caption
-from mha_viz.figures.grid import FOOT, foot, head_names, layer_name, span_of_each
+from mha_viz.figures.grid import FOOT, column_names, foot, names_of, row_name, span_of_each
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import Block, View, painted, shades
@@ -127,14 +127,15 @@ def over_image(
     sharp = max(1, SHARP // max(len(numbers) * shown.columns, len(layers) * shown.rows))
     under = None if image is None else _fitted(image, shown, sharp)
     marks, parts = list[Mark](), list[Block]()
+    rows, columns = names_of(attention, layers, numbers, layout)
     for place, layer in enumerate(layers):
         y = layout.top + place * layout.step
-        marks.append(layer_name(layout, place, layer, theme))
+        marks.append(row_name(layout, place, rows[place], theme))
         for across, number in enumerate(numbers):
             w = weights_of(attention, Head(layer, number), shown)
             parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
             marks.append(_picture(_seen(parts[-1], view.scale, theme, under), layout, across, y, shown))
-    marks += [*head_names(layout, numbers, theme), *foot(attention, layout, theme, parts, view.scale)]
+    marks += [*column_names(layout, columns, theme), *foot(attention, layout, theme, parts, view.scale)]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.attention.steps import layer_of
+from mha_viz.attention.steps import in_model
 from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures.theme import DARK, LIGHT
@@ -320,19 +320,18 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
-        **_numbers(attention),
+        **_kept(attention),
         "full": [head.place(heads) for head in full],
         "metrics": thumbnails.metrics,
         "themes": _THEMES,
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
 
 
-def _numbers(attention: Attention) -> dict[str, object]:
-    """The numbers of the layers in their model, where these are not 0, 1, … (``only`` keeps some of rollout's)."""
-    if not QUANTITIES[attention.quantity].of_layers:
-        return {}
-    numbers = [layer_of(attention.made, layer) for layer in range(attention.layers)]
-    return {"numbers": numbers} if numbers != [*range(attention.layers)] else {}
+def _kept(attention: Attention) -> dict[str, object]:
+    """The head of the model in each map, or of rollout its layer, if only some were kept."""
+    maps = attention.every_head()
+    kept = [in_model(attention.made, head) for head in maps]
+    return {"in_model": kept} if kept != [*maps] else {}
 
 
 def axis_tokens(text: TokenizedText) -> dict[str, object]:

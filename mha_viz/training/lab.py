@@ -191,7 +191,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             layers=_of_each_cut,
             against="way of cutting",
             question="Is each head fed a different part of the input, or the whole vector?",
-            answer="In the papers the whole vector: every head has its own d_model × d_k matrices. Some "
+            answer="In the papers, the whole vector: every head has its own d_model × d_k matrices. Some "
             "implementations cut it into chunks, which is cheaper, but a head then sees only its own chunk.",
             source="Vaswani et al. 2017, section 3.2.2; Bloem 2019.",
             prediction="Each gets one chunk. Of right answers, …",

@@ -150,9 +150,8 @@ def drawn(attention: Attention, view: View) -> dict[str, Any]:
     ends_and_links, _ = link_marks(strands, axes, held, WIDTH, LIGHT)
     links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
     parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
-    grid = grid_marks(
-        parts, grid_layout(WIDTH, 1, attention.heads), view.scale, LIGHT, range(1), range(attention.heads)
-    )
+    columns = [*map(str, range(attention.heads))]
+    grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, LIGHT, ["L0"], columns)
     marks = {"heatmap": heat, "links": links, "grid": grid}
     return {
         "view": asdict(view),

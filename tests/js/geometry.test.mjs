@@ -73,8 +73,26 @@ test("a map is called by its head, or by its layer where rollout joins the heads
   const rollout = reading({ layers: 6, heads: 1, quantity: "rollout" });
   assert.deepEqual([mapName(rollout, 5), paperMapName(rollout, 5)], ["layer 5", "6"]);
   assert.equal(headName(rollout, 5), "L5H0"); // in an address
-  const kept = { ...rollout, layers: 2, numbers: [2, 5] };
+  const kept = {
+    ...rollout,
+    layers: 2,
+    in_model: [
+      [2, 0],
+      [5, 0],
+    ],
+  };
   assert.deepEqual([mapName(kept, 1), paperMapName(kept, 1)], ["layer 5", "6"]);
+  const heads = {
+    ...kept,
+    layers: 1,
+    heads: 2,
+    quantity: "weight",
+    in_model: [
+      [3, 1],
+      [0, 2],
+    ],
+  };
+  assert.deepEqual([mapName(heads, 0), paperMapName(heads, 1), headName(heads, 1)], ["L3H1", "1-3", "L0H1"]);
 });
 
 test("a head that is not there has no number", () => {

@@ -2,11 +2,14 @@
 import { pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
 import { diverging, fit, paint, resolution } from "../ink.js";
 import { gridLayout } from "../layouts.js";
-import { gridOf, layerNumber } from "../reading.js";
+import { gridOf, hasKeptHeads, inModel, mapName } from "../reading.js";
+import { isOfLayers } from "../view.js";
 /** @import { ReadingView, ShownBlock } from "../geometry.js" */
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Look } from "../stage.js" */
+
+const WIDE = 44; // pixels for "L11H11"
 
 // Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}; `below`: room for a bar.
 /**
@@ -57,12 +60,15 @@ function labels(context, reading, layout, look) {
   context.textBaseline = "middle";
   context.textAlign = "center";
   const { layers, heads } = gridOf(reading);
-  for (const [column, head] of heads.entries()) {
-    context.fillText(String(head), layout.left + column * layout.step + layout.size / 2, layout.top / 2);
+  const areKept = hasKeptHeads(reading);
+  const hasNames = !isOfLayers(reading) && (!areKept || layout.step >= WIDE);
+  for (const [column, head] of hasNames ? heads.entries() : []) {
+    const name = areKept ? mapName(reading, head) : String(head);
+    context.fillText(name, layout.left + column * layout.step + layout.size / 2, layout.top / 2);
   }
   context.textAlign = "right";
-  for (const [row, layer] of layers.entries()) {
-    const name = `L${layerNumber(reading, layer)}`;
+  for (const [row, layer] of areKept ? [] : layers.entries()) {
+    const name = `L${inModel(reading, layer * reading.heads)[0]}`;
     context.fillText(name, layout.left - 8, layout.top + row * layout.down + layout.size / 2);
   }
 }

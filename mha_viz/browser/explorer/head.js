@@ -6,14 +6,13 @@ import { drawHeatmap, labelStep } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks } from "../links.js";
 import { fadeOut } from "../motion.js";
-import { layerNumber, mapName, paperMapName } from "../reading.js";
+import { inModel, mapName, paperMapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { pointOn, reveal } from "../stage.js";
 import { QUANTITIES, defaultsFor } from "../view.js";
 import { hiddenNote, readout, table } from "../words.js";
 import { HeadBar } from "./bar.js";
 import { Chips } from "./chips.js";
-import { layerOf } from "./heads.js";
 import { UNEXPLAINED, cellsOf } from "./recipe.js";
 /** @import { Change } from "../controls.js" */
 /** @import { Children } from "../dom.js" */
@@ -268,9 +267,9 @@ export class HeadView {
 
 /** @type {(reading: Reading, head: number) => Children} */
 function headingOf(reading, head) {
-  const layer = layerOf(reading, head);
-  if (isOfLayers(reading)) return [`After layer ${layerNumber(reading, layer)}, all heads together`];
-  const title = `Layer ${layer}, head ${head % reading.heads}, counted from 0; papers count from 1`;
+  const [layer, number] = inModel(reading, head);
+  if (isOfLayers(reading)) return [`After layer ${layer}, all heads together`];
+  const title = `Layer ${layer}, head ${number}, counted from 0; papers count from 1`;
   const names = make("code", { title }, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
   return ["Head ", names];
 }

@@ -3,7 +3,7 @@ import { make } from "../dom.js";
 import { resolution } from "../ink.js";
 import { gridCellAt } from "../layouts.js";
 import { still } from "../motion.js";
-import { gridOf, gridPlace, mapName } from "../reading.js";
+import { gridOf, gridPlace, hasKeptHeads, mapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { arrow, bounded, isPress, pointOn } from "../stage.js";
 import { Arrows } from "./arrows.js";
@@ -60,7 +60,8 @@ export class Overview {
     const { reading } = read;
     const { view } = stage;
     const { layers, heads: across } = gridOf(reading);
-    const many = `${some(layers.length, reading.layers)} layers × ${some(across.length, reading.heads)} heads`;
+    const rows = hasKeptHeads(reading) ? "" : `${some(layers.length, reading.layers)} layers × `;
+    const many = `${rows}${some(across.length, reading.heads)} heads`;
     this.#count.textContent = isOfLayers(reading) ? "One map per layer" : many;
     this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : "";
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));

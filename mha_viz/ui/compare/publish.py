@@ -28,7 +28,7 @@ def show_publishing(panels: Sequence[Panel], view: View, pin_of: int) -> None:
     with st.expander("Publish as one web page", on_change="rerun", key="publish", icon=":material/public:") as box:
         if not box.open:
             return
-        st.markdown("One interactive HTML file that needs no network, with your remarks, kept for this visit only.")
+        st.markdown("One interactive HTML file that needs no network. Your remarks are kept for this visit only.")
         title = _typed("title", "Title", MOST_TITLE, TITLE)
         introduction = _typed("introduction", "Introduction", MOST_REMARK)
         typed: dict[str, str] = {}

@@ -39,7 +39,7 @@ NOT_SHIPPED = (
 )
 COREFERENCE = " with coreference (CoNLL-U with `Entity=`, as in GUM)"
 AROUND = 12  # words that are shown on each side of a link
-RULE = "Of all cases in {corpus}."
+RULE = "Chosen from all cases in {corpus}."
 
 
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:

@@ -45,8 +45,8 @@ def show_use(rows: Any) -> None:
 
 def _line(row: Any) -> dict[str, str]:
     return {
+        "used": "yes" if str(row.used) == "True" else "no effect found",  # first, in sight on a phone
         "role": _name(row),
-        "verdict": "used" if str(row.used) == "True" else "no effect beyond that of its neighbours",
         "words": f"{int(row.n):,}{over(whole_number(getattr(row, 'documents', None)))}",
         "change": f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}]",
         "more than without others": f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]",

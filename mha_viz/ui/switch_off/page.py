@@ -252,7 +252,7 @@ def _most(effects: Effects, on: str, question: Question | None) -> None:
     )
     flips = int(np.nansum(effects.changed))
     if not np.isnan(effects.changed).any():
-        st.markdown(f"Of {effects.changed.size} heads, {flips} change the most probable word alone.")
+        st.markdown(f"Of {effects.changed.size} heads, {flips} alone change the most probable word.")
 
 
 def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question: Question | None) -> None:

@@ -80,8 +80,8 @@ def names_of(
     """The names of rows and of columns, by their numbers in the model: layers and heads; layers alone of a quantity
     with one map per layer; and nothing and heads, if there is room, of heads that were kept."""
     if _has_kept_heads(attention):
-        kept = [str(in_model(attention.made, Head(0, number))) for number in numbers]
-        return [""] * len(layers), kept if layout.step >= WIDE else []
+        names = [str(in_model(attention.made, Head(0, number))) for number in numbers]
+        return [""] * len(layers), names if layout.step >= WIDE else []
     rows = [f"L{in_model(attention.made, Head(layer, 0)).layer}" for layer in layers]
     return rows, [] if QUANTITIES[attention.quantity].of_layers else [*map(str, numbers)]
 

@@ -320,18 +320,18 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
-        **_kept(attention),
+        **_heads_in_model(attention),
         "full": [head.place(heads) for head in full],
         "metrics": thumbnails.metrics,
         "themes": _THEMES,
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
 
 
-def _kept(attention: Attention) -> dict[str, object]:
+def _heads_in_model(attention: Attention) -> dict[str, object]:
     """The head of the model in each map, or of rollout its layer, if only some were kept."""
     maps = attention.every_head()
-    kept = [in_model(attention.made, head) for head in maps]
-    return {"in_model": kept} if kept != [*maps] else {}
+    heads = [in_model(attention.made, head) for head in maps]
+    return {"in_model": heads} if heads != [*maps] else {}
 
 
 def axis_tokens(text: TokenizedText) -> dict[str, object]:

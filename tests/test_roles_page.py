@@ -192,7 +192,7 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = seen(head="L3H1")
     assert "### L3H1 (4-2)" in page.said
-    assert "Without it, no effect on these words was found beyond that of its neighbours." in page.said
+    assert "No effect on these words was found beyond its neighbours’." in page.said
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "finds keys by feed-forward" in bar
     assert "Finds its keys by 43% feed-forward · 32% earlier heads" in bar

@@ -96,7 +96,7 @@ def test_effects_are_on_the_answer_or_on_the_vector(toy: Encoder) -> None:
         assert shown["L1H1"] == charts.in_thousandths(numbers[1, 1])
         assert shown["L0H3"] == charts.in_thousandths(numbers[0, 3])
     page = visit()
-    assert "change the most probable word alone" in page.said
+    assert "alone change the most probable word" in page.said
     next(c for c in page.at.segmented_control if c.label == "Effect on").set_value("sentence").run()
     page.check()
     assert page.url["effect"] == "sentence"

@@ -24,7 +24,7 @@ def show_in_short(rows: Any) -> None:
     st.caption(
         f"Used for {plain(series(used))}: without it, {without}."
         if used
-        else "Without it, no effect on these words was found beyond that of its neighbours."
+        else "No effect on these words was found beyond its neighbours’."
     )
 
 

@@ -16,14 +16,15 @@ import mha_viz as mv
 from mha_viz.analysis.evidence import CASE, Selection
 from mha_viz.analysis.profile import FACTS, read_findings
 from mha_viz.analysis.syntax import Relations
-from mha_viz.errors import CorpusError, MhaVizError
-from mha_viz.files import assets, npm
+from mha_viz.errors import CorpusError, MhaVizError, ModelBroken
+from mha_viz.files import assets, digests, npm
 from mha_viz.models import catalog, snapshots
 from mha_viz.models.hub import local_folder
 from mha_viz.study import sums
 from mha_viz.study.sums import Sums
 from mha_viz.study.taken import Taken, read_taken
 from tests import lanes
+from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.readings import ducks
 
 
@@ -131,7 +132,7 @@ def test_no_bit_of_a_library_of_a_page_that_reads_is_believed(monkeypatch: pytes
     assert npm.fetched(package, tmp_path) == npm.fetched(package, tmp_path) == whole
     assert len(times) == 1
     (folder,) = tmp_path.iterdir()
-    for name in (*whole, npm.DIGESTS):
+    for name in (*whole, digests.FILE):
         before = len(times)
         for number, _ in enumerate(flips(folder / name, 6), 1):
             assert npm.fetched(package, tmp_path) == whole
@@ -182,7 +183,41 @@ def test_no_bit_of_a_saved_reading_changes_it_silently(suffix: str, tmp_path: Pa
     assert silent_changes(path, 400, read) == []
 
 
-@pytest.mark.parametrize("name", [*snapshots._OTHERS, snapshots.WEIGHTS, snapshots.DIGESTS])
+def test_no_bit_of_a_downloaded_model_changes_it_silently(hub: FakeHub) -> None:
+    """It is refused, or arrives again where its settings are damaged."""
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+
+    def read() -> bytes:
+        return mv.load("someone/tiny").encode("the street").weights.tobytes()
+
+    before, folder = read(), local_folder(catalog.resolve("someone/tiny"))
+    assert folder is not None
+    assert {path.name for path in folder.iterdir()} == {*tiny_bert_files(), digests.FILE}
+    for path in sorted(folder.iterdir()):
+        assert silent_changes(path, 4, read, before) == [], path.name
+
+
+def test_no_bit_of_weights_that_another_program_downloaded_changes_them_silently(hub: FakeHub) -> None:
+    """The Hub's own client names the file to which a folder has a link by its digest."""
+    hub.add("someone/tiny", Repository(tiny_bert_files()))
+    mv.load("someone/tiny")
+    folder = local_folder(catalog.resolve("someone/tiny"))
+    assert folder is not None
+    (folder / digests.FILE).unlink()
+    path = folder / snapshots.WEIGHTS
+    blob = folder.parent.parent / "blobs" / digests.of(path)
+    blob.parent.mkdir()
+    path.rename(blob)
+    path.symlink_to(blob)
+    mv.load("someone/tiny")
+    whole = blob.read_bytes()
+    damaged = whole[:-1] + bytes([whole[-1] ^ 1])  # in a weight
+    with changed(blob, damaged), pytest.raises(ModelBroken, match="have changed since they arrived"):
+        mv.load("someone/tiny")
+    mv.load("someone/tiny")
+
+
+@pytest.mark.parametrize("name", [*snapshots._OTHERS, snapshots.WEIGHTS, digests.FILE])
 def test_a_damaged_step_of_the_toy_is_unpacked_again(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

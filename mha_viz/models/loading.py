@@ -45,6 +45,7 @@ def _load(model: catalog.Model, device: str, dtype: str, download: bool) -> AnyM
             f"{quoted(model.name)} is not on this machine any more.", "Choose it again, or choose another model."
         )
     folder = folder or hub.fetch(model)
+    hub.check_unchanged(folder, model)
     revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
     budget.used(folder)
     return from_folder(folder, name=model.name, revision=revision, device=device, dtype=dtype)

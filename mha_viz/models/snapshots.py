@@ -8,17 +8,16 @@ import json
 import shutil
 import tempfile
 import threading
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mha_viz.errors import ModelBroken
-from mha_viz.files import passing_folder
+from mha_viz.files import digests, passing_folder
 from mha_viz.files.assets import HOME, home
 
 FILE = "snapshots.safetensors"
 WEIGHTS = "model.safetensors"
-DIGESTS = "digests.json"  # of the unpacked files: a damaged one would be believed
 _OTHERS = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -76,8 +75,7 @@ def _put(folder: Path, step: int, into: Path) -> Path:
             save_file({name.partition("/")[2]: _weight(file, name) for name in names}, partial / WEIGHTS)
         for name in _OTHERS:
             shutil.copyfile(folder / name, partial / name)
-        digests = {name: _sha256(partial / name) for name in (*_OTHERS, WEIGHTS)}
-        (partial / DIGESTS).write_text(json.dumps(digests), "utf-8")
+        digests.write(partial, {name: digests.of(partial / name) for name in (*_OTHERS, WEIGHTS)})
         if into.exists() and not _whole(into):  # damaged meanwhile
             shutil.rmtree(into)
         try:
@@ -89,26 +87,12 @@ def _put(folder: Path, step: int, into: Path) -> Path:
 
 
 def _whole(into: Path) -> bool:
-    """Whether a folder holds what was unpacked there, to the byte. Files that did not change since they were looked at
-    are not read again."""
-    names = (*_OTHERS, WEIGHTS, DIGESTS)
+    """Whether a folder holds what was unpacked there, to the byte."""
     try:
-        return _as_written(
-            into, tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in ((into / n).stat() for n in names))
-        )
+        written = digests.read(into)
     except (OSError, ValueError):
         return False
-
-
-@lru_cache(256)
-def _as_written(into: Path, stamp: tuple[tuple[int, int, int], ...]) -> bool:
-    """``stamp``: of the files, so that changed ones are read. Raises OSError and ValueError for what cannot be read."""
-    digests = json.loads((into / DIGESTS).read_text("utf-8"))
-    return bool(digests == {name: _sha256(into / name) for name in (*_OTHERS, WEIGHTS)})
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return written.keys() == {*_OTHERS, WEIGHTS} and digests.are_those(into, written)
 
 
 @cache

@@ -25,9 +25,10 @@ from mha_viz.quotes import quoted
 
 
 def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
-    """The files of the ``model``; or those in ``files``, of a ``commit``, written to a ``folder``. ``seconds`` without
-    a byte count as silence; ``tell`` gets the bytes so far. Raises what :func:`explained` makes of errors; one of the
-    network, of which that knows no more, is returned under UNEXPLAINED."""
+    """The files of the ``model``; or the digests of those in ``files``, of a ``commit``, once they are written to a
+    ``folder``. ``seconds`` without a byte count as silence; ``tell`` gets the bytes so far. Raises what
+    :func:`explained` makes of errors; one of the network, of which that knows no more, is returned under
+    UNEXPLAINED."""
     model = Model(**order["model"])
 
     def report(done: float) -> None:
@@ -39,13 +40,12 @@ def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
     try:
         if "folder" not in order:
             return _listed(model, order["seconds"])
-        _transfer(model, order, report)
+        return _transfer(model, order, report)
     except Exception as error:
         answer = explained(error, model)
         if answer.__cause__ is error:
             return {UNEXPLAINED: f"{type(error).__name__}: {error}"}
         raise answer from error
-    return None
 
 
 def _listed(model: Model, seconds: float) -> dict[str, object]:
@@ -71,13 +71,14 @@ def _listed(model: Model, seconds: float) -> dict[str, object]:
     return {"commit": repository.sha, "files": files}
 
 
-def _transfer(model: Model, order: dict[str, Any], tell: Tell) -> None:
-    folder, done = Path(order["folder"]), 0
+def _transfer(model: Model, order: dict[str, Any], tell: Tell) -> dict[str, str]:
+    folder, done, digests = Path(order["folder"]), 0, dict[str, str]()
     for name, (size, sha256) in order["files"].items():
-        _stream(model, order, name, _AnnouncedFile(size, sha256, done), tell)
+        digests[name] = _stream(model, order, name, _AnnouncedFile(size, sha256, done), tell)
         done += size
         if name == "config.json":  # checked before hundreds of megabytes are downloaded
             look_at(folder, model, whole=False)
+    return digests
 
 
 class _AnnouncedFile(NamedTuple):
@@ -88,8 +89,9 @@ class _AnnouncedFile(NamedTuple):
     before: int
 
 
-def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: Tell) -> None:
-    """Write one file in the chunks that the network delivers; its size and SHA-256 must be the announced ones."""
+def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: Tell) -> str:
+    """Write one file in the chunks that the network delivers; its size and SHA-256, which is returned, must be the
+    announced ones."""
     url = hf_hub_url(model.hub_id, name, revision=order["commit"], endpoint=endpoint())
     headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
     digest, size = hashlib.sha256(), 0
@@ -109,6 +111,7 @@ def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile
             out.write(chunk)
     if size != file.size or file.sha256 not in (None, digest.hexdigest()):
         raise ModelUnreachable(f"{quoted(model.name)}: {name} arrived incomplete or changed.", "Try again.")
+    return digest.hexdigest()
 
 
 if __name__ == "__main__":

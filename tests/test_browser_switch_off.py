@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser_tab import BrowserTab
+from tests.waiting import until
 
 
 def test_a_finding_opens_its_head_with_the_word_that_shows_it(visitor: BrowserTab) -> None:
@@ -92,6 +93,9 @@ DOT = """place => {
   const box = dot?.getBoundingClientRect();
   return box && [plot.data[0].customdata[place], box.x + box.width / 2, box.y + box.height / 2];
 }"""
+# The head that the pointer is on: what is above the chart may still move it from under the pointer.
+POINTED = """() => [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")]
+  .find((plot) => plot.checkVisibility())?._hoverdata?.[0].customdata ?? null"""
 CHOSEN = """place => [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].some((plot) => {
   const points = [...plot.querySelectorAll(".point")];
   const chosen = plot.data?.[2].selectedpoints ?? [];
@@ -104,10 +108,26 @@ def test_the_dot_in_a_bar_of_the_ranking_is_clicked_as_the_bar(visitor: BrowserT
     page = visitor.visit("/?model=toy&text=the dog saw the girl .&off=none&more=1")
     page.locator("summary", has_text="All heads, ranked").click()
     for place in (2, 5):
-        head, left, top = page.wait_for_function(DOT, arg=place).json_value()
-        page.mouse.click(left, top)
+        head = _point(page, place)
+        page.mouse.down()
+        page.mouse.up()
         page.wait_for_function("head => new URLSearchParams(location.search).get('off').includes(head)", arg=head)
         page.wait_for_function(CHOSEN, arg=place)
+
+
+def _point(page: Page, place: int) -> str:
+    """Move the pointer onto a dot of the ranking, until the chart says that it is there; the head of its bar."""
+    heads = list[str]()
+
+    def is_there() -> bool:
+        head, left, top = page.wait_for_function(DOT, arg=place).json_value()
+        heads.append(head)
+        page.mouse.move(left, top - 1)
+        page.mouse.move(left, top)
+        return bool(page.evaluate(POINTED) == head)
+
+    until(is_there, every=0.2)
+    return heads[-1]
 
 
 def _drag(visitor: BrowserTab, start: float, end: float, escape: bool = False) -> None:

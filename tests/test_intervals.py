@@ -177,6 +177,33 @@ def held(documents: int, truth: float, between: float, corpora: int) -> float:
     return float(share)
 
 
+# The same of means, by the skewness of documents and by how many there are, in percent.
+SKEWED = {
+    int(documents): [int(share) for share in re.findall(r"\d+", shares)]
+    for documents, shares in re.findall(
+        r"over (\d+) (?:documents )?in ([\d, ]+ and \d+)%", (ROOT / "docs" / "measures.md").read_text("utf-8")
+    )
+}
+SKEWNESS = (0, 0.7, 1.4, 2.8)
+
+
+def test_the_documentation_says_how_often_intervals_of_means_hold_the_truth() -> None:
+    assert {documents: len(shares) for documents, shares in SKEWED.items()} == dict.fromkeys((5, 9, 30), 4)
+    for documents, shares in SKEWED.items():
+        random = np.random.default_rng(documents)
+        for skewness, share in zip(SKEWNESS, shares, strict=True):
+            found = []
+            for _ in range(8):
+                n = random.integers(10, 120, documents)
+                means = random.normal(1, 1, (documents, 100))
+                if skewness:
+                    of = 4 / skewness**2  # the shape of a gamma distribution with this skewness
+                    means = random.gamma(of, 1 / of, (documents, 100))
+                low, high = Documents([str(number) for number in range(documents)]).of_means(n[:, None] * means, n)
+                found.append(np.mean((low <= 1) & (high >= 1)))
+            assert abs(100 * np.mean(found) - share) <= 3, (documents, skewness)
+
+
 def test_the_bounds_are_those_of_all_draws_that_there_can_be() -> None:
     right, n = np.array([3, 9, 4]), np.array([10, 10, 20])
     drawn = list(itertools.product(range(3), repeat=3))

@@ -110,7 +110,7 @@ def test_a_process_that_is_killed_three_times_in_a_row_is_replaced_by_copies_tha
 ) -> None:
     monkeypatch.undo()
     reader.ask(verbs.load, "toy")
-    starter, killed = reader._starter, list[int]()
+    starter, killed, starts = reader._starter, list[int](), Reader.starts
     assert isinstance(starter, starting.Copies)
     reader._starter.prepare()
     libraries = starter._template
@@ -126,6 +126,7 @@ def test_a_process_that_is_killed_three_times_in_a_row_is_replaced_by_copies_tha
     assert copy.rlimit(psutil.RLIMIT_CORE) == (0, 0)
     assert Path(f"/proc/{copy.pid}/oom_score_adj").read_text() == "500\n"
     assert len({*killed, _pid(reader)}) == 4
+    assert Reader.starts == starts + 3  # the number that the owner of a server gets
     assert not any(psutil.pid_exists(pid) for pid in killed[1:]), "no zombie is left"
 
 

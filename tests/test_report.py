@@ -19,6 +19,7 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.report import HEADING, PRINTED, citation, report
+from mha_viz.figures.role_words import NO_BETTER
 from mha_viz.files.assets import asset
 from tests.cli_runs import assert_one_line
 
@@ -143,6 +144,18 @@ def test_the_shipped_profiles(name: str, roles: int, in_q: int) -> None:
     assert (with_q["q"] < 0.001).all()
     assert len(re.findall(r"^\| ", made.markdown(), re.MULTILINE)) == roles + 2
     assert made.latex().count(r" \\") == roles + 3  # the caption, and the headings of the first and of further pages
+
+
+def test_the_table_names_the_corpora_on_which_a_rule_does_as_well() -> None:
+    """The scores in a row may be those of another corpus, on which the head is better."""
+    table = mv.report(mv.open_profile("minilm")).table
+    beaten = table["status"] == NO_BETTER
+    assert beaten.any()
+    assert not table["rule_as_good_on"][beaten].eq("").any()
+    assert table["rule_as_good_on"][~beaten].eq("").all()
+    case = table[(table["name"] == "L3H1") & (table["detail"] == "case dep_to_head")].iloc[0]
+    assert (case["status"], f"{case['score']:.3f}", f"{case['upos_baseline']:.3f}") == (NO_BETTER, "0.577", "0.525")
+    assert case["rule_as_good_on"] == "UD English GUM dev (55.4% against 63.3%)"
 
 
 def test_coreference_without_chains_elsewhere_is_said() -> None:

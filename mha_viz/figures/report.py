@@ -28,6 +28,7 @@ from mha_viz.figures.role_words import (
     measure,
     standing,
     standing_with_corpora,
+    where_matched,
 )
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
@@ -53,7 +54,7 @@ HEADING = (
         "ci_low",
         "ci_high",
     ),
-    *("baseline", "upos_rule", "upos_baseline", "untrained", "q", "replicates_on", "used"),
+    *("baseline", "upos_rule", "upos_baseline", "rule_as_good_on", "untrained", "q", "replicates_on", "used"),
 )
 NONE = "–"
 LEAST_Q = 0.001  # smaller ones are written as less than this
@@ -238,7 +239,8 @@ def _cells(finding: Finding, q: float, elsewhere: tuple[str, ...], used: bool | 
     f = finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, standing(f))
     measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
-    baselines = (f.baseline, f.upos_rule, f.upos, f.untrained)
+    as_good = where_matched(f).removeprefix(" on ") if f.beats_upos is False else ""
+    baselines = (f.baseline, f.upos_rule, f.upos, as_good, f.untrained)
     return (*head, *measured, *baselines, q, "; ".join(elsewhere), "" if used is None else used)
 
 

@@ -33,7 +33,6 @@ globalThis.ResizeObserver = class {
 };
 const title = (name) => ({
   isConnected: true,
-  closest: () => "the page",
   focus: () => done.push(`keyboard on ${name}`),
   scrollIntoView: () => done.push(name),
 });

@@ -1,8 +1,9 @@
-// The weights of the open head between the words of one text, told to the sentence above, which draws them as arcs on a
-// first visit. Another quantity, or another text as keys, has no arcs.
+// The weights of the open head between the words of one text, left for the sentence above, which draws them as arcs on
+// a first visit and may come later. Another quantity, or another text as keys, has no arcs.
 /** @import { Bows } from "../sentence/arched.js" */
 /** @import { Stores } from "./explorer.js" */
 
+const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis);
 const LEAST = 0.1; // the smallest weight that has an arc
 const MOST = 64; // words of a sentence that may stand on one line
 
@@ -22,7 +23,6 @@ export function tellBows({ shown, isAlone }) {
       if (r !== c && weight >= LEAST) links.push([from, to, weight]);
     }),
   );
-  /** @type {Bows} */
-  const detail = { words, links, colour };
-  document.dispatchEvent(new CustomEvent("mha-bows", { detail }));
+  onPage.mhaVizBows = { words, links, colour };
+  document.dispatchEvent(new Event("mha-bows"));
 }

@@ -5,7 +5,7 @@ const MAST = ".st-key-mast"; // the navigation, with the search field
 const LEAVING = ".st-key-leaving a";
 const ACTS = ["pointerdown", "keydown", "wheel"];
 const DRAWN = 8000; // milliseconds after the page's run in which what changes is still its drawing
-export const RUNNING = ".stApp[data-test-script-state=running]";
+const RUNNING = ".stApp[data-test-script-state=running]";
 const FIRST = { capture: true, passive: true }; // heard before anybody stops it
 
 // It stays in sight while the rest of the page is still drawn, until a person acts or goes back.
@@ -13,8 +13,14 @@ const FIRST = { capture: true, passive: true }; // heard before anybody stops it
 export function bringTo(title) {
   title.tabIndex = -1;
   title.focus({ preventScroll: true });
-  title.scrollIntoView();
-  const sizes = new ResizeObserver(() => (title.isConnected ? title.scrollIntoView() : leave()));
+  whileDrawn(() => title.isConnected && title.scrollIntoView());
+}
+
+// Calls `bring` now and whenever the size of the page changes while it is still drawn, until a person acts or goes
+// back, or the answer is false. Returns what ends it.
+/** @type {(bring: () => boolean | void) => () => void} */
+export function whileDrawn(bring) {
+  const sizes = new ResizeObserver(() => void (bring() === false && leave()));
   const leave = () => {
     sizes.disconnect();
     ignore();
@@ -22,7 +28,9 @@ export function bringTo(title) {
   const ignore = whenActed(leave);
   const leaveOnceDrawn = () => void (document.querySelector(RUNNING) ? setTimeout(leaveOnceDrawn, DRAWN) : leave());
   setTimeout(leaveOnceDrawn, DRAWN);
-  sizes.observe(title.closest("[data-testid=stMainBlockContainer]") ?? document.body);
+  sizes.observe(document.querySelector("[data-testid=stMainBlockContainer]") ?? document.body);
+  bring();
+  return leave;
 }
 
 // Calls `onAct` once a person acts or goes back. Returns what ends the watch.

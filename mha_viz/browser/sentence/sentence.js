@@ -22,6 +22,7 @@ import { TypedField } from "./typed.js";
 /** @import { Typed } from "../memory.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Send } from "../post.js" */
+/** @import { Bows } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
 
 /**
@@ -29,7 +30,9 @@ import { TypedField } from "./typed.js";
  *   Partial<SentenceData> }} SentenceApp
  */
 
-/** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void }} */
+const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis); // by the explorer, which may have been drawn before
+
+/** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void, stop: () => void }} */
 export function sentence(root, send) {
   const app = /** @type {SentenceApp} */ ({ send, last: {} });
   app.part = page(actions(app));
@@ -38,15 +41,16 @@ export function sentence(root, send) {
   app.typed = { text: new TypedField(app.part.text, "text"), pair: new TypedField(app.part.pair) };
   root.replaceChildren(app.part.all);
   drawPast(app);
-  document.addEventListener("mha-bows", function onBows(event) {
-    if (root.isConnected) app.arched.take(/** @type {CustomEvent} */ (event).detail);
-    else document.removeEventListener("mha-bows", onBows);
-  });
-  window.addEventListener("popstate", function onHistory() {
-    if (root.isConnected) takeBack(app);
-    else window.removeEventListener("popstate", onHistory);
-  });
-  return { show: (data) => drawSentence(app, data) };
+  const onBows = () => onPage.mhaVizBows && app.arched.take(onPage.mhaVizBows);
+  const onHistory = () => takeBack(app);
+  onBows();
+  document.addEventListener("mha-bows", onBows);
+  window.addEventListener("popstate", onHistory);
+  const stop = () => {
+    document.removeEventListener("mha-bows", onBows);
+    window.removeEventListener("popstate", onHistory);
+  };
+  return { show: (data) => drawSentence(app, data), stop };
 }
 
 /** @type {(app: SentenceApp) => Actions} */

@@ -1,6 +1,6 @@
 // A step of the tour: scrolls to what it points at, and keeps the keyboard focus on the button for the next step.
 import { still } from "../motion.js";
-import { RUNNING } from "../scheme/arrival.js";
+import { whileDrawn } from "../scheme/arrival.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 
 const LOOKS = 250; // how often the page is searched for the element of the step
@@ -15,22 +15,22 @@ const led = () => (page.mhaVizTour ??= { step: "" });
 /** @param {StreamlitComponent} component */
 export default function ({ data, parentElement }) {
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  let leave = () => {};
   const isSame = led().step === data.step;
   led().step = data.step;
-  /** @type {(left: number, before?: number) => void} */
-  const lead = (left, before) => {
+  /** @type {(left: number) => void} */
+  const lead = (left) => {
     if (led().step !== data.step) return;
-    const [way, place] = [wayOn(), placeOf(data.place)];
-    const top = place?.getBoundingClientRect().top;
-    // While the page runs, what is above the place may still grow or go.
-    const rests = top !== undefined && top === before && !document.querySelector(RUNNING);
-    if (!(way && rests) && left > 0) timer = setTimeout(() => lead(left - 1, top), WAIT);
+    const way = wayOn();
     if (way && hasNoKeyboard()) way.focus({ preventScroll: true });
-    if (place && rests) bring(place);
+    if (way && placeOf(data.place)) leave = whileDrawn(() => bring(data.place));
+    else if (left > 0) timer = setTimeout(() => lead(left - 1), WAIT);
   };
   if (!isSame) lead(LOOKS);
   return () => {
-    if (!parentElement.isConnected) clearTimeout(timer); // connected where only newer data have overtaken this call
+    if (parentElement.isConnected) return; // newer data have overtaken this call
+    clearTimeout(timer);
+    leave();
   };
 }
 
@@ -51,9 +51,14 @@ function placeOf(selector) {
 const hasNoKeyboard = () =>
   document.activeElement === document.body || !!document.activeElement?.closest(".st-key-tour");
 
-/** @type {(element: Element) => void} */
-function bring(element) {
-  const { top } = element.getBoundingClientRect();
-  if (top > 0 && top < window.innerHeight * 0.55) return;
-  element.scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
+// To the top of the page if the place is in its upper half there, otherwise to the place if it is not in that of the
+// window.
+/** @type {(selector: string) => void} */
+function bring(selector) {
+  const [place, main] = [placeOf(selector), document.querySelector(".stMain")];
+  if (!place || !main) return;
+  const [{ top }, low] = [place.getBoundingClientRect(), window.innerHeight * 0.55];
+  const behavior = still() ? "auto" : "smooth";
+  if (top + main.scrollTop < low) main.scrollTo({ top: 0, behavior });
+  else if (top <= 0 || top >= low) place.scrollIntoView({ behavior, block: "start" });
 }

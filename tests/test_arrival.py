@@ -1,4 +1,4 @@
-"""The first nine visitors of a server at once, on eight pages: every page is drawn without an error."""
+"""The first seven visitors of a server at once, on as many pages: every page is drawn without an error."""
 
 from __future__ import annotations
 

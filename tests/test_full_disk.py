@@ -1,4 +1,4 @@
-"""A disk that is really full, during a study, a training, a download and an export: one sentence is shown, and no
+"""A disk that is really full, during a study, a training, a download, an export, and a step of the toy: one sentence is shown, and no
 incomplete file is left.
 
 Each runs in a separate mount namespace with a small file system in memory. Other tests limit the size of files, which
@@ -79,6 +79,12 @@ try:
 except ModelError as error:
     print(error)
 """
+STEP = """
+fill()
+from tests.page_session import PageSession
+page = PageSession({"model": "toy@400", "text": "the dog saw the girl ."})
+print([error.value for error in page.at.error], "mha_explorer" in page._drawn())
+"""
 EXPORT = """
 from mha_viz.cli import main
 out = Path(sys.argv[1], "grid.svg")
@@ -138,3 +144,10 @@ def test_an_export_on_a_full_disk(tmp_path: Path) -> None:
     assert "cannot be written: no space left on device" in output
     assert output.endswith("2 what was there")
     assert left == ["LEFT grid.svg 14"]
+
+
+def test_a_page_with_a_step_of_the_toy_on_a_full_disk(tmp_path: Path) -> None:
+    """Another folder for temporary files is found; without any, see ``test_snapshots``."""
+    output, left = on_a_full_disk(tmp_path / "disk", STEP)
+    assert output.endswith("[] True"), "no error, and the drawing"
+    assert left == []

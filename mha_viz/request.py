@@ -141,6 +141,8 @@ class Request:
         of_part = [called(name) for name in ("target", "part") if getattr(self, name)]
         if of_part and (self.off or (row and row.with_all_heads)):
             yield f"{of_part[0]} does not go with {called('off') if self.off else quantity}.", one_of_them
+        if self.words and self.pair:
+            yield f"{called('words')} are the whole text.", f"Leave {called('pair')} out."
         if self.pair and of_part:
             yield f"{of_part[0]} is of a model that reads one text at a time.", f"Leave {called('pair')} out."
         if self.method != METHODS[0] and not self.off:

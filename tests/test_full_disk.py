@@ -1,5 +1,5 @@
-"""A disk that is really full, during a study, a training, a download, an export, and a step of the toy: one sentence is shown, and no
-incomplete file is left.
+"""A disk that is really full, during a study, a training, a download, an export and the opening of a step of the toy:
+one sentence is shown, or another folder serves, and no incomplete file is left.
 
 Each runs in a separate mount namespace with a small file system in memory. Other tests limit the size of files, which
 needs no privileges; these are run on demand.

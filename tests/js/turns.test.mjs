@@ -46,7 +46,7 @@ test("the address stays if the turns have not left the first head", async ({ moc
   mock.timers.enable({ apis: ["setInterval"] });
   const { turns, told } = await visit();
   turns.begin();
-  document.dispatchEvent(new Event("pointermove"));
+  document.dispatchEvent(new Event("keydown"));
   mock.timers.tick(9000);
   assert.deepEqual(told, []);
 });

@@ -6,7 +6,7 @@ import { still } from "../motion.js";
 
 const EACH = 3000; // milliseconds
 let ended = false; // on whichever page somebody acted
-const ACTS = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart"];
+const ACTS = ["pointerdown", "keydown", "wheel", "touchstart"];
 
 export class Turns {
   #timer = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);

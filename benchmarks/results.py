@@ -51,11 +51,12 @@ class Sample:
 @dataclass(frozen=True)
 class Target:
     """The target. ``faster``: other / ours, at least. ``share``: ours / other, at most. ``below``: ours, below this.
+    ``least``: ours, at least.
 
     Ours and other are medians; ``below`` uses the 95th percentile if ``p95`` is set.
     """
 
-    kind: Literal["faster", "share", "below"]
+    kind: Literal["faster", "share", "below", "least"]
     value: float
     p95: bool = False
 
@@ -63,13 +64,15 @@ class Target:
         """The number to compare with ``value``. Raises ValueError if there is nothing to compare with."""
         if self.kind == "below":
             return ours.p95 if self.p95 else ours.median
+        if self.kind == "least":
+            return ours.median
         if other is None:
             raise ValueError(f"The target “{self.in_words('')}” needs a second sample to compare with.")
         return other.median / ours.median if self.kind == "faster" else ours.median / other.median
 
     def met(self, reached: float) -> bool:
         """Whether the number meets the target."""
-        if self.kind == "faster":
+        if self.kind in ("faster", "least"):
             return reached >= self.value
         return reached <= self.value if self.kind == "share" else reached < self.value
 
@@ -77,6 +80,8 @@ class Target:
         """The target in words."""
         if self.kind == "below":
             return f"{'p95 ' if self.p95 else ''}< {self.value:g} {unit}"
+        if self.kind == "least":
+            return f"≥ {self.value:g} {unit}"
         return f"≥ {self.value:g}×" if self.kind == "faster" else f"≤ {self.value:g}×"
 
 

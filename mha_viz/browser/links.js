@@ -26,7 +26,8 @@ import { isShare } from "./view.js";
 
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
 const SEEN = 16; // pixels of a line between its number and the word that it reaches
-const NUMBERED = { least: 0.1, most: 100, tokens: 128 }; // links above a weight, the strongest of a text
+// Links above a weight, the strongest of a text; those above another one in any case where no other number stands.
+const NUMBERED = { least: 0.1, sure: 0.25, most: 100, tokens: 128 };
 const CURVE = 16; // steps along a curve: a number may be on each, from the query on
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
 
@@ -177,9 +178,8 @@ function placedNumbers(scene, layout, shifts) {
   return now;
 }
 
-// Each number breaks its line at the first place from the query on where it covers neither a number nor another of
-// these lines of more than half its weight; it is left out if there is none. That of the strongest link, which the
-// heading names, covers as few as it can.
+// Each number breaks its line at the first place from the query on where it covers no number and the fewest other lines
+// of more than half its weight. Where it would cover one, it is left out unless its link is strong.
 /** @type {(links: Link[], layout: LinksLayout) => LinkNumber[]} */
 function placeNumbers(links, layout) {
   const wide = numberWidth(layout);
@@ -202,10 +202,10 @@ function placeNumbers(links, layout) {
       taken.every((one) => Math.abs(one.x - x) >= wide || Math.abs(one.y - downTo(link, at)) >= 2 * half);
     /** @type {(place: Place) => number} */
     const count = (place) => others.filter(covers(place)).length;
-    const place = taken.length
-      ? places.find((each) => isFree(each) && !others.some(covers(each)))
-      : places.toSorted((one, other) => count(one) - count(other))[0];
-    if (place) taken.push({ x: place.x, y: downTo(link, place.at), text: number(link.weight, link.head.part) });
+    const place = places.filter(isFree).toSorted((one, other) => count(one) - count(other))[0];
+    const isSure = link.weight >= NUMBERED.sure;
+    if (place && (isSure || count(place) === 0))
+      taken.push({ x: place.x, y: downTo(link, place.at), text: number(link.weight, link.head.part) });
   }
   return taken;
 }

@@ -179,7 +179,7 @@ function placedNumbers(scene, layout, shifts) {
 }
 
 // Each number breaks its line at the first place from the query on where it covers no number and the fewest other lines
-// of more than half its weight. Where it would cover one, it is left out unless its link is strong.
+// of more than half its weight. Where it would cover one, it is left out, unless its link is strong or the strongest.
 /** @type {(links: Link[], layout: LinksLayout) => LinkNumber[]} */
 function placeNumbers(links, layout) {
   const wide = numberWidth(layout);
@@ -203,7 +203,7 @@ function placeNumbers(links, layout) {
     /** @type {(place: Place) => number} */
     const count = (place) => others.filter(covers(place)).length;
     const place = places.filter(isFree).toSorted((one, other) => count(one) - count(other))[0];
-    const isSure = link.weight >= NUMBERED.sure;
+    const isSure = link === links[0] || link.weight >= NUMBERED.sure;
     if (place && (isSure || count(place) === 0))
       taken.push({ x: place.x, y: downTo(link, place.at), text: number(link.weight, link.head.part) });
   }

@@ -44,7 +44,7 @@ BESIDE = 4  # pixels between the lines of two heads that link the same tokens
 TOP = 20  # room above the first tokens for the names of the columns, pixels
 NARROWEST, GAP = 250, 28  # the least width of a column of a long text, and of the gap to the next, pixels
 WRITTEN = 3  # the most heads whose weights are written beside a held token
-NUMBERED = 0.1  # where nothing is held, links above this weight have a number,
+NUMBERED, SURE = 0.1, 0.25  # where nothing is held, links above this weight have a number, those of this one surely,
 MOST_NUMBERED, MOST_TOKENS = 100, 128  # the strongest of a text, if it has no more tokens
 CURVE = 16  # steps along a curve: a number may be on each, from the query on
 
@@ -292,9 +292,9 @@ def _numbered(strands: Sequence[Strand], layout: LinksLayout, beside: Sequence[f
 
 
 def _numbers(some: Sequence[LinkLine], layout: LinksLayout, theme: Theme) -> list[Mark]:
-    """Each number breaks its line at the first place from the query on where it covers neither a number nor another of
-    these lines of more than half its weight; it is left out if there is none. That of the strongest link covers as few
-    as it can."""
+    """Each number breaks its line at the first place from the query on where it covers no number and the fewest other
+    lines of more than half its weight. Where it would cover one, it is left out, unless its link is strong or the
+    strongest."""
     size = _number_size(layout)
     wide, half = size * 3.2, size * 0.7
     places = _places(layout, wide)
@@ -308,8 +308,8 @@ def _numbers(some: Sequence[LinkLine], layout: LinksLayout, theme: Theme) -> lis
             if not any(abs(a - x) < wide and abs(b - y) < 2 * half for a, b in taken):
                 ends = ((_down(other, place.before), _down(other, place.after)) for other in others)
                 covered[number] = sum(min(two) < y + half and max(two) > y - half for two in ends)
-        least = 0 if rank else min(covered, default=0)
-        if least in covered:
+        least = min(covered, default=math.inf)
+        if least == 0 or (least < math.inf and (rank == 0 or link.weight >= SURE)):
             taken.append(spots[covered.index(least)])
             marks += _chip(link.number, *taken[-1], wide, size, theme)
     return marks

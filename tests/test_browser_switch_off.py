@@ -93,9 +93,14 @@ DOT = """place => {
   const box = dot?.getBoundingClientRect();
   return box && [plot.data[0].customdata[place], box.x + box.width / 2, box.y + box.height / 2];
 }"""
-# The head that the pointer is on: what is above the chart may still move it from under the pointer.
-POINTED = """() => [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")]
-  .find((plot) => plot.checkVisibility())?._hoverdata?.[0].customdata ?? null"""
+# The head that the pointer is on, once the chart rests: it has not been drawn anew since the last look. What is above
+# it may move it from under the pointer, and a click is lost during which it is drawn.
+POINTED = """() => {
+  const plot = [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].find((one) => one.checkVisibility());
+  const rests = plot?._fullLayout === window.lastLayout;
+  window.lastLayout = plot?._fullLayout;
+  return rests ? plot?._hoverdata?.[0].customdata ?? null : null;
+}"""
 CHOSEN = """place => [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].some((plot) => {
   const points = [...plot.querySelectorAll(".point")];
   const chosen = plot.data?.[2].selectedpoints ?? [];

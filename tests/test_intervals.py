@@ -192,16 +192,16 @@ def test_the_documentation_says_how_often_intervals_of_means_hold_the_truth() ->
     for documents, shares in SKEWED.items():
         random = np.random.default_rng(documents)
         for skewness, share in zip(SKEWNESS, shares, strict=True):
-            found = []
+            held_by_corpus = []
             for _ in range(8):
                 n = random.integers(10, 120, documents)
                 means = random.normal(1, 1, (documents, 100))
                 if skewness:
-                    of = 4 / skewness**2  # the shape of a gamma distribution with this skewness
-                    means = random.gamma(of, 1 / of, (documents, 100))
+                    shape = 4 / skewness**2  # of a gamma distribution with this skewness
+                    means = random.gamma(shape, 1 / shape, (documents, 100))
                 low, high = Documents([str(number) for number in range(documents)]).of_means(n[:, None] * means, n)
-                found.append(np.mean((low <= 1) & (high >= 1)))
-            assert abs(100 * np.mean(found) - share) <= 3, (documents, skewness)
+                held_by_corpus.append(np.mean((low <= 1) & (high >= 1)))
+            assert abs(100 * np.mean(held_by_corpus) - share) <= 3, (documents, skewness)
 
 
 def test_the_bounds_are_those_of_all_draws_that_there_can_be() -> None:

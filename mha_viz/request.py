@@ -222,6 +222,6 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "place": Field("place", "--place"),
         "word": Field("word", "--word"),
         "other": Field("second", "--other"),
-        "off_in": Field("in", ""),
+        "off_in": Field("in", "--off-in"),
     }
 )

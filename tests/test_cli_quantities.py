@@ -34,6 +34,9 @@ def test_every_quantity_is_that_of_the_library(tmp_path: Path, capsys: pytest.Ca
         ("gradient",): gradient_weighted(toy, TEXT),
         ("gradient", "--word", "sees", "--place", "3"): gradient_weighted(toy, TEXT, word="sees"),
         ("gradient", "--other", "the cat ran ."): gradient_weighted(toy, TEXT, other="the cat ran ."),
+        ("gradient", "--other", "the cat ran .", "--off-in", "second"): gradient_weighted(
+            toy, TEXT, other="the cat ran .", off_in="second"
+        ),
         ("rollout", "--without", "L0H1"): rollout(ablation.without(toy, ["L0H1"], TEXT)),
     }
     for options, reading in expected.items():

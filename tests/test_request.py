@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 
 import pytest
 
@@ -77,8 +76,3 @@ def test_a_link_holds_what_differs_from_the_defaults() -> None:
 
 def test_a_question_from_before_texts_could_be_chosen_is_about_both() -> None:
     assert Question.parse(["cosine", 0, "", 0, "A dog.", []]) == Question(COSINE, other="A dog.", off_in="both")
-
-
-def test_every_field_has_a_name_elsewhere_except_what_is_looked_up() -> None:
-    assert {field.name for field in fields(Request)} - {*FIELDS} == {"words", "question"}
-    assert len({field.parameter for field in FIELDS.values()}) == len(FIELDS)

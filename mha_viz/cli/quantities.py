@@ -10,7 +10,7 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
-from mha_viz.request import FIELDS, METHODS, OVER_CORPUS, PARTS, Request
+from mha_viz.request import FIELDS, METHODS, OFF_IN, OVER_CORPUS, PARTS, Request
 
 ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
 
@@ -26,6 +26,8 @@ def options(command: Parser) -> None:
     command.add_argument("--place", type=place, metavar="N", help=words)
     words = "with --quantity gradient: a second text; the cosine of both texts’ vectors is followed, not a word"
     command.add_argument("--other", default="", metavar="TEXT", help=words)
+    words = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
+    command.add_argument("--off-in", choices=OFF_IN, metavar="TEXT", help=words)
     off_options(command, "--without", "heads that are switched off, as L3H1,L2H4")
     words = "with --method text: the other text, with as many tokens or words, on which the heads’ output is taken; "
     words += "of a pair, it takes the place of the first text, and the second stays"
@@ -74,8 +76,8 @@ def heads_of(args: argparse.Namespace) -> list[Head]:
 
 def request_of(args: argparse.Namespace, model: str, text: str) -> Request:
     """The request that the options make about a text. Raises SettingError for options that exclude each other."""
-    options = {name: field.option[2:] for name, field in FIELDS.items() if field.option not in ("", "--model")}
-    given = {name: getattr(args, option) for name, option in options.items() if getattr(args, option) is not None}
+    read = {name: field.option[2:].replace("-", "_") for name, field in FIELDS.items() if name not in ("model", "text")}
+    given = {name: getattr(args, option) for name, option in read.items() if getattr(args, option) is not None}
     return Request(model, text, **given).checked(lambda name: FIELDS[name].option)
 
 

@@ -14,7 +14,7 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.layout import Size
 from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
-from mha_viz.request import COSINE, DTYPES, MASK, RECIPE, Question, Request, dtype_of, in_dtype
+from mha_viz.request import BOTH, COSINE, DTYPES, MASK, RECIPE, Question, Request, dtype_of, in_dtype
 
 START = "import mha_viz as mv\n"
 STEPS = {"by words": ".by_words()", "special hidden": ".without_special()"}  # by their names
@@ -97,7 +97,7 @@ def _call(request: Request, revision: str) -> str:
 def _question(question: Question) -> dict[str, object]:
     """The arguments that ask a question again."""
     if question.kind == COSINE:
-        return {"other": question.other}
+        return {"other": question.other, **({} if question.off_in == BOTH else {"off_in": question.off_in})}
     return {"word": question.word} | ({"place": question.place} if question.kind == MASK else {})
 
 

@@ -9,10 +9,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mha_viz.analysis.effects import Effects
+from mha_viz.analysis.effects import SENTENCES, Effects, mean_outputs
 from mha_viz.analysis.removal import ORDERS, Removal, order_of, switch
 from mha_viz.attention import Head
-from mha_viz.errors import SettingError
+from mha_viz.errors import MeansMissing, SettingError
 from mha_viz.models import answers
 from mha_viz.models.encoder import Encoder
 from mha_viz.process.steps import completed
@@ -148,3 +148,21 @@ def test_a_search_ends_when_nothing_helps() -> None:
     assert (len(smallest.heads), smallest.is_answer) == (3, False)  # the fourth makes it worse
     assert len(completed(switch(every, 10, margins_of(-5.0), most=1)).heads) == 1
     assert completed(switch(every, 10, margins_of(0.5))).heads == ()
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_mean_outputs_are_measured_from_the_first_sentence_again_once_where_they_were_lost(lost: int) -> None:
+    asked = list[range]()
+
+    def measure(some: range) -> None:
+        asked.append(some)
+        if some.start and len([one for one in asked if one.start]) <= lost:
+            raise MeansMissing("Lost.")
+
+    steps = mean_outputs(SENTENCES + 2, measure)
+    if lost > 1:
+        with pytest.raises(MeansMissing):
+            list(steps)
+    else:
+        assert list(steps) == [0.5, 0.5, 1.0]
+    assert asked == 2 * [range(SENTENCES), range(SENTENCES, SENTENCES + 2)]

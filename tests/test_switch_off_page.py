@@ -15,7 +15,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.distance import per_head
-from mha_viz.analysis.effects import Effects
+from mha_viz.analysis.effects import SENTENCES, Effects
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import ShapeError
@@ -179,7 +179,7 @@ def means_of_the_toy() -> tuple[Encoder, Any]:
 
 def two_parts() -> Corpus:
     """As many of the built-in sentences as are read in two parts."""
-    return replace(built_in(), sentences=built_in().sentences[: 2 * inference.PART])
+    return replace(built_in(), sentences=built_in().sentences[: 2 * SENTENCES])
 
 
 @pytest.mark.parametrize("when", [1, 2])  # in the middle of the means, and after them: a batch of heads

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from mha_viz.attention import Head
 from mha_viz.attention.answers import by_head
+from mha_viz.errors import MeansMissing
 from mha_viz.process.steps import Steps, each, ranges
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DRAWS = 20  # draws of random directions beside the heads
 PIECES = 512  # tokens of all variants of a text in one batch
+SENTENCES = 50  # that are read in one step for the mean outputs of heads
 
 Numbers = npt.NDArray[np.float64]
 
@@ -86,6 +88,16 @@ class Together(NamedTuple):
     changed: float
     random: Numbers
     random_answer: Numbers
+
+
+def mean_outputs(sentences: int, measure: Callable[[range], object]) -> Steps[None]:
+    """Have the mean outputs of heads measured over so many sentences, some of them a step; once more from the first if
+    those before are missing, because the process that had read them was replaced."""
+    parts = ranges(0, sentences, SENTENCES)
+    try:
+        yield from each(parts, measure)
+    except MeansMissing:
+        yield from each(parts, measure)
 
 
 def together(n: int, changes: Callable[[], Changes], at_random: Callable[[range], Numbers]) -> Steps[Together]:

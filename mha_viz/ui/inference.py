@@ -12,13 +12,15 @@ from typing import TypeVar
 import streamlit as st
 
 from mha_viz.analysis.described import with_annotation
+from mha_viz.analysis.effects import mean_outputs
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
-from mha_viz.errors import MeansMissing, MhaVizError, ModelError
+from mha_viz.errors import MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
+from mha_viz.process.steps import completed
 from mha_viz.reader import verbs
 from mha_viz.request import BOTH, DECODER, FIRST, METHODS, TEXT, Question, Request
 from mha_viz.text import clean
@@ -39,7 +41,6 @@ ENGLISH = frozenset((
 ))  # fmt: skip
 LEAST_WORDS = 5  # the fewest words of a text whose language can be told
 IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
-PART = 50  # sentences of one request
 MOST_UNUSED = 6  # heads of a link that are named as not existing
 WEIGHTS = "The drawing below shows attention weights."
 CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
@@ -164,22 +165,15 @@ def question_about(request: Request, where: Address) -> Question:
 
 
 def measure_means(request: Request) -> None:
-    """Measure the mean outputs of a model's heads over the built-in sentences if a request needs them, in parts, so
-    that other requests are answered in between; starts again if the reader process was replaced meanwhile. Raises what
-    the model raises."""
+    """Measure the mean outputs of a model's heads over the built-in sentences if a request needs them, in steps, so
+    that other requests are answered in between. Raises what the model raises."""
+
+    def measure(some: range) -> None:
+        asked = model_service().ask(verbs.measure_means, request.model, some.start, some.stop)
+        wait(asked, "Measuring the mean outputs of the heads…")
+
     if request.method == "mean":
-        try:
-            _measure_parts(request.model)
-        except MeansMissing:
-            _measure_parts(request.model)
-
-
-def _measure_parts(model: str) -> None:
-    for first in range(0, len(built_in().sentences), PART):
-        wait(
-            model_service().ask(verbs.measure_means, model, first, first + PART),
-            "Measuring the mean outputs of the heads…",
-        )
+        completed(mean_outputs(len(built_in().sentences), measure))
 
 
 def listed(heads: Sequence[Head], most: int = 6) -> str:

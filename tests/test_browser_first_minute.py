@@ -84,7 +84,7 @@ OVERLAPS = """numbers => {
 
 def test_a_first_visit(newcomer: Callable[..., BrowserTab]) -> None:
     visitor = newcomer(alone=True)  # with an empty cache
-    _the_shape_of_the_page_is_shown_and_less_than_4_megabytes_come(visitor)
+    _the_shape_of_the_page_is_shown_and_less_than_2_megabytes_come(visitor)
     _the_first_picture_comes_without_a_click(visitor)
     _the_grid_shows_every_head_and_marks_the_opened_one(visitor)
     _drawings_say_what_they_show(visitor)
@@ -103,10 +103,10 @@ def test_a_first_visit_of_the_roles(newcomer: Callable[..., BrowserTab]) -> None
     expect(page.locator(".stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.wait_for_load_state("networkidle")
     page.wait_for_function("() => document.fonts.status === 'loaded'")
-    assert 1e6 < traffic.bytes <= 4.5e6, (traffic.http, traffic.socket, visitor.requests)
+    assert 1e6 < traffic.bytes <= 2e6, (traffic.http, traffic.socket, visitor.requests)
 
 
-def _the_shape_of_the_page_is_shown_and_less_than_4_megabytes_come(visitor: BrowserTab) -> None:
+def _the_shape_of_the_page_is_shown_and_less_than_2_megabytes_come(visitor: BrowserTab) -> None:
     page = visitor.page
     traffic = Traffic(page)
     waiting: list[Route] = []
@@ -120,7 +120,7 @@ def _the_shape_of_the_page_is_shown_and_less_than_4_megabytes_come(visitor: Brow
     expect(shape).to_be_hidden()
     page.wait_for_load_state("networkidle")
     page.wait_for_function("() => document.fonts.status === 'loaded'")
-    assert 1e6 < traffic.bytes <= 3.75e6, (traffic.http, traffic.socket, visitor.requests)
+    assert 1e6 < traffic.bytes <= 2e6, (traffic.http, traffic.socket, visitor.requests)
 
 
 def _the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:

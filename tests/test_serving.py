@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from playwright.sync_api import Route, expect
 from starlette.types import Message, Receive, Scope, Send
+from streamlit import file_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -200,6 +201,43 @@ def test_component_files_are_kept_for_a_year(server: AppServer, name: str) -> No
     assert plain.headers["content-type"].startswith("text/javascript")
     assert gzip.decompress(zipped.body) == plain.body
     assert b"export default" in plain.body
+
+
+def _static(path: str) -> bytes:
+    return (Path(file_util.get_static_dir()) / path).read_bytes()
+
+
+def test_the_browsers_part_of_streamlit_is_compressed(server: AppServer) -> None:
+    shell = ask(server.url, "/").body.decode()
+    files = re.findall(r'"\./(static/(?:js|css)/[^"]+)"', shell)
+    assert len(files) > 20
+    for path in files:
+        zipped = [ask(server.url, f"/{path}", Accept_Encoding="gzip, br") for _ in range(2)]  # made, and kept
+        assert [gzip.decompress(answer.body) for answer in zipped] == [_static(path)] * 2
+        assert all(name in answer.headers for name in PROMISED for answer in zipped)
+        assert {answer.headers["vary"] for answer in zipped} == {"accept-encoding"}
+    assert sum(len(ask(server.url, f"/{path}", Accept_Encoding="gzip").body) for path in files) < 600_000
+
+
+def test_whoever_asks_for_a_part_or_what_has_changed_gets_the_file_as_it_is(server: AppServer) -> None:
+    path = "static/js/" + next(Path(file_util.get_static_dir(), "static", "js").glob("PageLink.*.js")).name
+    assert ask(server.url, f"/{path}").body == _static(path)
+    assert ask(server.url, f"/{path}", Accept_Encoding="gzip", Range="bytes=0-9").body == _static(path)[:10]
+    zipped = ask(server.url, f"/{path}", Accept_Encoding="gzip")
+    assert ask(server.url, f"/{path}", Accept_Encoding="gzip", If_None_Match=zipped.headers["etag"]).status == 304
+    assert ask(server.url, f"/{path}", "HEAD", Accept_Encoding="gzip").body == b""
+    for _ in range(2):
+        assert ask(server.url, "/static/js/nothing.js", Accept_Encoding="gzip").status == 404
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_asks_for_what_it_is_drawn_with_before_it_is_drawn(full: AppServer, page: str) -> None:
+    named = re.findall(
+        r"<(static/js/([A-Za-z]+)[^>]+)>; rel=modulepreload", ask(full.url, f"/heads/{page}").headers["link"]
+    )
+    assert {"PageLink", "Html", "BidiComponent"} <= {element for _, element in named}
+    for path, _ in named:  # from the page's own address, which has no folder below the one that the app is mounted at
+        assert ask(full.url, f"/heads/{path}").body == _static(path)
 
 
 def test_no_component_code_travels_in_messages(server: AppServer) -> None:

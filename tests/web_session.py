@@ -216,10 +216,12 @@ class WebSession:
     # ---- User actions -----------------------------------------------------------------------------------
 
     async def trigger(self, component: str, event: str, value: object) -> float:
-        """Trigger an event of a component: by its name, or its key if a page has two of them."""
-        element = next(
-            e for e in self.elements if e.kind == "bidi_component" and component in (e.proto.component_name, e.key)
-        )
+        """Trigger an event of a component: by its name, or its key if a page has two of them. Raises LookupError with
+        the page's last words if it has none."""
+        drawn = [e for e in self.elements if e.kind == "bidi_component"]
+        element = next((e for e in drawn if component in (e.proto.component_name, e.key)), None)
+        if element is None:
+            raise LookupError(f"{component} is not on the page {self.page!r}: {self.texts[-3:]}")
         sent = json.dumps([{"event": event, "value": value}])
         name = _make_trigger_id(element.id, "events")
         return await self.act(WidgetState(id=name, json_trigger_value=sent), fragment=element.fragment)

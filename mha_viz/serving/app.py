@@ -20,6 +20,7 @@ from mha_viz.serving.components import ComponentFiles
 from mha_viz.serving.headers import Headers
 from mha_viz.serving.session_limit import Gate, SessionLimit
 from mha_viz.serving.settings import ServerSettings
+from mha_viz.serving.streamlit_files import StreamlitFiles
 from mha_viz.serving.sweeping import Downloads, Waiting, sweep
 from mha_viz.serving.uploads import Uploads
 
@@ -52,6 +53,7 @@ def app(settings: ServerSettings) -> st.App:
             Middleware(Headers, settings=settings),
             Middleware(AccessControl, settings=settings),
             Middleware(ComponentFiles),
+            Middleware(StreamlitFiles),
             Middleware(Gate, session_limit=session_limit),
             Middleware(Uploads),
         ],

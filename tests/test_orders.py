@@ -35,7 +35,7 @@ LEAVING = (
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
 # are switched off, which ends with the last of them or with another model, and its lists, named after the heads that
 # are off; a replaced word, which ends with an edit.
-PASSING = ("tour_", "how", "proposals", "ended", "switch_on", "guess", "off_L", "layer_off_L", "all_on", "patched")
+PASSING = ("tour_", "how", "proposals", "ended", "switch_on", "guess", "off", "all_on", "patched")
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.proto.Common_pb2 import StringArray
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.scriptrunner import StopException
 
@@ -416,10 +417,21 @@ def test_numbers_of_cells() -> None:
     assert len(figure.layout.shapes) == 1
 
 
-def test_forged_heads_are_refused_in_one_sentence() -> None:
+def test_heads_are_chosen_from_the_menu_or_by_layer() -> None:
+    page = visit(model="toy", text="the dog barks .")
+    page.at.multiselect(key="off").set_value(["L1H2", "L0H1"]).run()
+    assert page.url["off"] == "L0H1.L1H2"
+    page.at.selectbox(key="off_layer").set_value("L0").run()
+    page.check()
+    assert page.url["off"] == "L0H0.L0H1.L0H2.L0H3.L1H2"
+    assert page.at.multiselect(key="off").value == ["L0H0", "L0H1", "L0H2", "L0H3", "L1H2"]
+    assert page.at.selectbox(key="off_layer").value is None
+
+
+def test_forged_heads_change_nothing() -> None:
     page = visit()
-    page.forge(next(box.proto.id for box in page.at.multiselect if box.label == "Heads that are off"), bytes_value=b"4")
-    assert "'52' is not a head." in page.said
+    page.forge(page.at.multiselect(key="off").proto.id, string_array_value=StringArray(data=["L1H1", "<b>"]))
+    page.check()
     assert page.url["off"] == "none"
 
 

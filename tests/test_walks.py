@@ -74,8 +74,6 @@ FRAME = ("mha_search.", "mha_more.", "mha_scheme.", "mha_tour.", "mha_sentence.m
 IN_A_VARIABLE: Mapping[str, tuple[str, ...]] = {
     "asking.controls": ("word_",),
     "bound.bound": (),  # its callers
-    "controls._heads": ("off_",),
-    "controls._layer": ("layer_off_",),
     "folder.show_steps": ("training_step",),
     "head_grid.head_grid": ("effects", "patched_heads", "patched_paths"),
     "head_map.draw_head_map": ("map", "map_standing"),

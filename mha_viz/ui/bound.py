@@ -42,10 +42,10 @@ def bound(
 ) -> Any:
     """A control for the parameter ``name`` of the URL, which has this ``value`` there; Back and links move it too.
 
-    What is chosen, one of the ``options`` if there are any, is one step of the browser's history: ``change`` gives the
-    parameters that ``go`` sets, None for no change; by default ``name`` alone, or nothing for the ``default``. Errors
-    that ``change`` raises are shown. ``keeps``: what was typed stays in the control if it was refused. ``key``: of the
-    control, by default ``name``. Returns the value of the control.
+    What is chosen, one or several of the ``options`` if there are any, is one step of the browser's history: ``change``
+    gives the parameters that ``go`` sets, None for no change; by default ``name`` alone, or nothing for the
+    ``default``. Errors that ``change`` raises are shown. ``keeps``: what was typed stays in the control if it was
+    refused. ``key``: of the control, by default ``name``. Returns the value of the control.
     """
     key = (key or name) + (f"_{value}" if keeps else "")
     if keeps:  # not in the session's state, which would be told once: a browser that misses it shows an empty control
@@ -75,7 +75,8 @@ def _changed(sent: Callable[[], Any], go: Callable[..., None], change: Callable[
 def _sent(key: str, options: Sequence[Any] | None, required: bool) -> Any:
     """What was chosen. Raises ValueError for what the control does not offer, and what Streamlit raises."""
     chosen = st.session_state[key]
-    is_offered = not required if chosen is None else options is None or chosen in options
+    every = chosen if isinstance(chosen, list) else [chosen]
+    is_offered = not required if chosen is None else options is None or all(one in options for one in every)
     if not is_offered:
         raise ValueError(f"{key} has no such choice")
     return chosen

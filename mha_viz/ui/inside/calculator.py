@@ -17,8 +17,9 @@ from mha_viz.errors import SettingError
 from mha_viz.figures.text_table import text_table
 from mha_viz.models import catalog
 from mha_viz.ui import address
+from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.parts import complain, guarded, plain
+from mha_viz.ui.parts import complain, plain
 
 FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number type and a link can hold
@@ -68,15 +69,14 @@ def _inputs(chosen: tuple[int, int, int]) -> None:
     labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
     with st.container(horizontal=True):
         for (name, label), value in zip(labels.items(), chosen, strict=True):
-            st.session_state[f"costs_{name}"] = value  # three fields are one parameter: not for ``bound``
-            st.number_input(label, key=f"costs_{name}", step=1, on_change=_on_change, width=140)
+            bound(st.number_input, label, "costs", value, change=_costs, key=f"costs_{name}", step=1, width=140)
 
 
-@guarded()
-def _on_change() -> None:
+def _costs(_: int | None) -> UrlChanges:
+    """The one parameter of the three fields."""
     wanted = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
     numbers = tuple(max(-MOST, min(MOST, int(number or 0))) for number in wanted)
-    address.go(costs=None if numbers == FIRST else ",".join(map(str, numbers)))
+    return {"costs": None if numbers == FIRST else ",".join(map(str, numbers))}
 
 
 class CostRow(NamedTuple):

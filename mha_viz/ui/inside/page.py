@@ -20,7 +20,7 @@ from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui import address, download_panel, inference, request
 from mha_viz.ui.address import Url
-from mha_viz.ui.bound import in_link
+from mha_viz.ui.bound import UrlChanges, bound, in_link
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.components import apply_style, block, follow
 from mha_viz.ui.download_panel import PageChart
@@ -199,35 +199,20 @@ def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
     """The controls for layer, query and key. The URL is the state, so that Back and links move the controls too."""
     tokens = attention.text.tokens
     labels = [f"{i}  {token.text[:24]}" for i, token in enumerate(tokens)]
-    for name, value in {"layer": head.layer, "q": query, "k": key}.items():
-        st.session_state[f"inside_{name}"] = value
-    layers = range(attention.layers)
-    st.selectbox("Layer", layers, key="inside_layer", on_change=_on_layer, args=(head.head,), width=76)
-    for name, label in {"q": "Query", "k": "Key"}.items():
-        st.selectbox(
-            label,
-            range(len(tokens)),
-            key=f"inside_{name}",
-            format_func=labels.__getitem__,
-            on_change=_on_pair,
-            width=150,
-        )
+    bound(
+        st.selectbox, "Layer", "head", head.layer, range(attention.layers), key="inside_layer", width=76, required=True,
+        change=lambda layer: _opened(Head(layer, head.head)),
+    )  # fmt: skip
+    for name, label, token in (("q", "Query", query), ("k", "Key", key)):
+        bound(
+            st.selectbox, label, name, token, range(len(tokens)), key=f"inside_{name}", width=150, required=True,
+            change=lambda _: _held(), format_func=labels.__getitem__,
+        )  # fmt: skip
 
 
-@guarded()
-def _on_layer(head: int) -> None:
-    _open(control_number("inside_layer"), head)
-
-
-@guarded()
-def _on_pair() -> None:
-    address.go(**_held())
-
-
-def _open(layer: int | None, head: int | None) -> None:
-    """Open another head at the same two tokens, so that only the head changes."""
-    if layer is not None and head is not None:
-        address.go(head=str(Head(layer, head)), on=None, **_held())
+def _opened(head: Head) -> UrlChanges:
+    """The parameters that open another head at the same two tokens, so that only the head changes."""
+    return {"head": str(head), "on": None, **_held()}
 
 
 def _held() -> dict[str, str]:
@@ -258,9 +243,9 @@ def _on_step() -> None:
 
 @guarded()
 def _on_chip() -> None:
-    chosen = whole(sent("inside_map", "head"))
-    if chosen is not None and 0 <= chosen < 1000:
-        _open(control_number("inside_layer"), chosen)
+    layer, chosen = control_number("inside_layer"), whole(sent("inside_map", "head"))
+    if layer is not None and chosen is not None and 0 <= chosen < 1000:
+        address.go(**_opened(Head(layer, chosen)))
 
 
 def _onward(step: str, trace: Trace) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import streamlit as st
-
 from mha_viz.figures.role_words import COLOURS
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address
-from mha_viz.ui.bound import LATE, UrlChanges, go
+from mha_viz.ui.bound import LATE, UrlChanges, bound, go
 
 LONGEST = 60  # the most characters of the typed text
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
@@ -46,17 +44,17 @@ def of_model(name: str) -> UrlChanges:
 
 def relation(place: Any) -> str:
     """The part of a relation's name that is typed at ``place``, in lower case."""
-    st.session_state["relation"] = from_url().relation
-    typed = place.text_input(
-        "Filter relations", key="relation", max_chars=LONGEST, on_change=go, placeholder="subject, or nsubj"
-    )
+    typed = bound(
+        place.text_input, "Filter relations", "relation", from_url().relation, default=LATE["relation"], go=go,
+        max_chars=LONGEST, placeholder="subject, or nsubj",
+    )  # fmt: skip
     return str(typed).strip().lower()
 
 
 def level(place: Any) -> str:
     """The kind of relations that is chosen at ``place``."""
-    st.session_state["level"] = from_url().level
-    chosen = place.segmented_control(
-        "Level", list(LEVELS), key="level", required=True, on_change=go, format_func=LEVELS.__getitem__, wrap=True
-    )
+    chosen = bound(
+        place.segmented_control, "Level", "level", from_url().level, list(LEVELS), default=LATE["level"], go=go,
+        required=True, format_func=LEVELS.__getitem__, wrap=True,
+    )  # fmt: skip
     return str(chosen or "base")

@@ -14,7 +14,7 @@ from mha_viz.figures.caption import both
 from mha_viz.heads import MOST_IN_LINK, NONE, in_link
 from mha_viz.request import BOTH, BY, COSINE, METHODS, OFF_IN, RECIPE, RESAMPLE, TEXT, Request
 from mha_viz.ui import address, asking
-from mha_viz.ui.bound import bound
+from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.parts import guarded, picked_head, remark, sent
 
 IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
@@ -31,9 +31,12 @@ ABOUT = {
 def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None:
     """Show the controls for which heads are off, and how, as in the request for ``each`` head alone."""
     how = each.method
-    names = [str(head) for head in off]
-    key = f"off_{'.'.join(names)}"  # of several values, which are not for ``bound``: with the URL's in their key
-    _heads(attention, names, key)
+    bound(
+        st.multiselect, "Heads that are off", "off", [*map(str, off)], [*map(str, attention.every_head())],
+        change=lambda names: _turned([*map(Head.of, names)]), format_func=lambda name: both(Head.of(name)),
+        placeholder="None: choose here, or click a square", select_all=False,
+        filter_mode="contains",  # Enter after L3H1 takes that head, and not five whose names hold its letters
+    )  # fmt: skip
     has_recipe = how == RECIPE or of_heads(attention.model, attention.revision)
     methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
     bound(
@@ -46,7 +49,11 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
             format_func=IN.__getitem__, required=True, wrap=True,
         )  # fmt: skip
     with st.container(horizontal=True):
-        _layer(attention, f"layer_{key}")
+        bound(
+            st.selectbox, "A whole layer", "off", None, [f"L{layer}" for layer in range(attention.layers)], index=None,
+            change=lambda name: _with_layer(name, attention.heads), key="off_layer", placeholder="A whole layer",
+            label_visibility="collapsed", width=170,
+        )  # fmt: skip
         count = len(off) or 1
         st.button(
             f"{count if len(off) > 1 else 'One'} at random",
@@ -54,7 +61,7 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
             on_click=_on_random,
             args=(attention.layers, attention.heads, count),
         )
-        st.button("Switch all on", key="all_on", disabled=not off, on_click=_go, args=((),))
+        st.button("Switch all on", key="all_on", disabled=not off, on_click=address.go, kwargs={"off": NONE})
 
 
 def other_text(source: str) -> None:
@@ -66,58 +73,22 @@ def other_text(source: str) -> None:
         remark("Type a text with as many words as the one above; until then, all heads are on.")
 
 
-def _heads(attention: Attention, names: list[str], key: str) -> None:
-    st.multiselect(
-        "Heads that are off",
-        [str(head) for head in attention.every_head()],
-        default=names,
-        key=key,
-        format_func=lambda name: both(Head.of(name)),
-        placeholder="None: choose here, or click a square",
-        filter_mode="contains",  # Enter after L3H1 takes that head, and not five whose names hold its letters
-        select_all=False,
-        on_change=_on_chosen,
-        args=(key,),
-    )
-
-
-def _layer(attention: Attention, key: str) -> None:
-    st.selectbox(
-        "A whole layer",
-        [f"L{layer}" for layer in range(attention.layers)],
-        index=None,
-        key=key,
-        placeholder="A whole layer",
-        label_visibility="collapsed",
-        width=170,
-        on_change=_on_layer,
-        args=(key, attention.layers, attention.heads),
-    )
-
-
-def _go(off: Sequence[Head]) -> None:
+def _turned(off: Sequence[Head]) -> UrlChanges:
+    """The parameters that switch these heads off, and all others on. Raises SettingError for too many."""
     count = len(set(off))
     if count > MOST_IN_LINK:
         raise SettingError(f"{count} heads would be off; a link holds {MOST_IN_LINK}.", "Switch some of them on first.")
-    address.go(off=in_link(off) or NONE)
+    return {"off": in_link(off) or NONE}
 
 
-@guarded()
-def _on_chosen(key: str) -> None:
-    _go([Head.of(name) for name in st.session_state[key]])
-
-
-@guarded()
-def _on_layer(key: str, layers: int, heads: int) -> None:
-    name = st.session_state[key]
-    if name in [f"L{layer}" for layer in range(layers)]:
-        _go([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
+def _with_layer(name: str | None, heads: int) -> UrlChanges | None:
+    return None if name is None else _turned([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
 
 
 @guarded()
 def _on_random(layers: int, heads: int, some: int) -> None:
     every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    _go(random.sample(every, min(some, len(every))))
+    address.go(**_turned(random.sample(every, min(some, len(every)))))
 
 
 @guarded()
@@ -151,7 +122,7 @@ def _pick(chart: str) -> None:
 
 
 def _turn(head: Head) -> None:
-    _go([*{*_off_now()} ^ {head}])
+    address.go(**_turned([*{*_off_now()} ^ {head}]))
 
 
 def _off_now() -> tuple[Head, ...]:

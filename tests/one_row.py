@@ -1,10 +1,10 @@
-"""``python -m tests.one_row``: adds a quantity, a measure per head and a verb, each in one place, and finds them
-wherever those of the app are. This is a separate process, because rows are read when modules are imported."""
+"""A quantity, a measure per head and a verb, each added in one place, and found wherever those of the app are: in a
+process that has added them before the app is imported, because rows are read then, and in the reader that it starts."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -56,9 +56,8 @@ def add() -> None:
 
 def the_quantity_is_found(folder: Path) -> None:
     """In figure, caption, file, recipe, link, saved reading, on the command line, through the process with the models,
-    and on the page's menu, picture and link."""
+    and on the pages' menus, pictures and links."""
     import mha_viz as mv
-    from mha_viz.browser.bundle import script
     from mha_viz.cli import main
     from mha_viz.figures import recipe
     from mha_viz.figures.layout import Size
@@ -80,11 +79,14 @@ def the_quantity_is_found(folder: Path) -> None:
     assert mv.open_attention(attention.save(folder / "a.npz")).key == attention.key
     assert main(["attention", TEXT, "--model", "toy", "--quantity", "doubled", "--out", str(folder / "b.npz")]) == 0
     assert mv.open_attention(folder / "b.npz").quantity == "doubled"
-    assert '"doubled weight"' in script("explorer")
-    page = PageSession({"model": "toy", "text": TEXT, "shown": "doubled"})
+    url = {"model": "toy", "text": TEXT, "shown": "doubled"}
+    page, compared = PageSession(url), PageSession(url | {"show": "layer"}, "pages/20_compare.py")
     assert page.shown().header["quantity"] == "doubled"
     assert page.url["shown"] == "doubled"
     assert DOUBLED.about in page.said
+    assert '"label":"doubled weight"' in page._drawn()["mha_explorer"].js_content.replace(": ", ":")  # its menu
+    assert compared.at.selectbox(key="shown").value == "doubled"
+    assert "doubled weight" in compared.at.selectbox(key="shown").options
 
 
 def the_measure_is_found(folder: Path) -> None:
@@ -112,15 +114,13 @@ def the_verb_is_found() -> None:
     assert model_service().cached(layers_of, Request("toy", TEXT)).result() == 2
 
 
-if __name__ == "__main__":
-    import pytest
+def find(folder: Path) -> None:
+    """Find the three rows; pages ask a reader that imports the libraries itself."""
+    from mha_viz.reader import Reader
+    from mha_viz.ui import caches
 
-    from tests.copies import readers_are_copies
-
-    add()
-    with pytest.MonkeyPatch.context() as patch:
-        readers_are_copies(patch)
-        the_quantity_is_found(Path(sys.argv[1]))
-        the_measure_is_found(Path(sys.argv[1]))
-        the_verb_is_found()
-    print("found")
+    import_module("tests.page_session")  # whose readers are copies of the process
+    caches._reader = caches.Once(Reader)
+    the_quantity_is_found(folder)
+    the_measure_is_found(folder)
+    the_verb_is_found()

@@ -72,6 +72,7 @@ UNTYPED_JS = re.compile(
     re.MULTILINE,
 )
 FORBIDDEN_JS = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML)\b|\bdocument\s*\.\s*write")
+STYLE = re.compile(r'style="(?![^"\n]*\{)|<style>(?!(\\n)?\{)')  # in Python, without a value that only it knows
 FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
 
 
@@ -232,6 +233,10 @@ def test_every_chart_has_a_name_for_those_who_do_not_see_it() -> None:
     assert not nameless, nameless
 
 
+def test_styles_are_in_style_sheets() -> None:
+    assert not [str(path) for path in _python_files() if STYLE.search(path.read_text("utf-8"))]
+
+
 def test_scripts_build_nodes_and_never_markup() -> None:
     problems = [str(p) for p in _script_files() if FORBIDDEN_JS.search(p.read_text("utf-8"))]
     assert not problems, problems
@@ -368,6 +373,12 @@ def test_a_function_without_types_is_found(script: str) -> None:
 def test_a_borrowed_test_is_found(name: str) -> None:
     assert BORROWED.search(name.format("tests"))
     assert not BORROWED.search("from tests.tiny_models import saved")
+
+
+@pytest.mark.parametrize("text", ['<p style="margin: 0">', '<p style="margin: 0; ', "<style>p { margin: 0 }</style>"])
+def test_a_style_in_python_is_found(text: str) -> None:
+    assert STYLE.search(text)
+    assert not STYLE.search('<i style="width:{share}%"></i><style>{rules}</style><style>\\n{rules}</style>')
 
 
 @pytest.mark.parametrize("script", ["a.innerHTML = b", "document.write(x)", "e.insertAdjacentHTML('x', y)"])

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
+from mha_viz.browser.bundle import page_style
 from mha_viz.serving.paths import HEALTH, MEDIA, STREAM, base, below, new_address, pages
 from mha_viz.serving.settings import HOSTS, ServerSettings
 
@@ -21,15 +22,11 @@ _UNUSED = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
 _NO_PAGE = """<!doctype html>
 <html lang="en">
 <meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
 <title>mha_viz: no such page</title>
-<body style="font: 17px/1.55 sans-serif; margin: 0; color: light-dark(#1c1b19, #ebe8e2);
-  background: light-dark(#fffefb, #14171a)">
-<main style="max-width: 34em; margin: 14vh auto; padding: 0 20px">
-<b style="font: 600 22px Georgia, serif">mha_viz</b>
-<h1 style="font: 600 30px/1.25 Georgia, serif; margin: 1.2em 0 0.5em">There is no such page.</h1>
-<a href="{home}" style="color: light-dark(#0b5cad, #79c0f1)">Open mha_viz</a>
-</main>
+<style>{style}</style>
+<b>mha_viz</b>
+<h1>There is no such page.</h1>
+<a href="{home}">Open mha_viz</a>
 </html>
 """
 
@@ -98,7 +95,8 @@ class _Unknown:
         if message["type"] == "http.response.start" and _is_shell(message):
             self._replaced = True
             home = f"/{base()}/" if base() else "/"
-            await HTMLResponse(_NO_PAGE.replace("{home}", escape(home)), 404)(self._scope, self._receive, self._send)
+            page = _NO_PAGE.format(home=escape(home), style=page_style("instead"))
+            await HTMLResponse(page, 404)(self._scope, self._receive, self._send)
         elif not self._replaced:
             await self._send(message)
 

@@ -124,7 +124,7 @@ class Gate:
         if why:
             self._session_limit.note_refused(browser or address)
             headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
-            page = _FULL.format(why=why, retry=RETRY, style=page_style("full"))
+            page = _FULL.format(why=why, retry=RETRY, style=page_style("instead"))
             await HTMLResponse(page, 503, headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)

@@ -280,11 +280,7 @@ def image(figure: Figure, alt: str) -> str:
     from mha_viz.exports.preview import preview  # imports fontTools, only when this is opened
 
     svg = base64.b64encode(preview(figure.drawing)).decode()
-    return (
-        f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{svg}" '
-        f'style="max-width:100%;max-height:640px;width:auto;height:auto;'
-        f'border:1px solid rgba(127,127,127,0.3);box-sizing:border-box">'
-    )
+    return f'<img class="mha-figure" alt="{escape(alt)}" src="data:image/svg+xml;base64,{svg}">'
 
 
 def _downloads(figure: Figure, offer: Offer, dpi: int) -> None:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.ui.classroom import legible
+from mha_viz.ui.components import apply_style
 
 TAP = 24  # pixels of the smallest square, as WCAG 2.2 asks (2.5.8)
 
@@ -24,14 +25,20 @@ def head_grid(
     """Draw a chart of layers × heads in a container whose key is ``wide_`` followed by ``name``. ``key``: the chart's
     key, if it is not ``name``."""
     chart = legible(chart)
-    layout = chart.layout
-    around, heads = layout.margin.l + layout.margin.r, len(layout.xaxis.tickvals)
-    box = f".st-key-wide_{name}"
-    width = f"min-width: {around + TAP * heads}px; max-width: {layout.width}px;"
-    whole = f"{box} .textpoint text {{ fill-opacity: 1 !important; }}"  # Plotly pales what a click does not select
-    st.html(f"<style>{box} .stElementContainer:has(.stPlotlyChart) {{ {width} }} {whole}</style>")
+    layout, margin, axis = chart.layout, chart.layout.margin, chart.layout.yaxis
+    lengths = {
+        "narrowest": margin.l + margin.r + TAP * len(layout.xaxis.tickvals),
+        "widest": layout.width,
+        "before": margin.l,
+        "above": margin.t,
+        "row": (layout.height - margin.t - margin.b) / len(axis.ticktext),
+        "letters": axis.tickfont.size,
+    }
+    values = {f"var(--{name})": f"{length}px" for name, length in lengths.items()}
+    apply_style("head_grid", {"#chart": f".st-key-wide_{name}", "var(--ink)": axis.tickfont.color, **values})
     with st.container(key=f"wide_{name}", gap=None):
-        st.html(_layers(layout))
+        # The names of the layers in a column that does not scroll; the chart's own labels scroll with its squares.
+        st.html(f'<div class="mha-layers" aria-hidden="true">{"<br>".join(axis.ticktext)}</div>')
         st.plotly_chart(
             chart,
             key=key or name,
@@ -41,16 +48,3 @@ def head_grid(
             config={**CONFIG, "displayModeBar": False},  # it would cover the names of heads
             alt=alt,
         )
-
-
-def _layers(layout: Any) -> str:
-    """The names of the layers as HTML, in a column that does not scroll; the chart's own labels scroll with its
-    squares."""
-    names = layout.yaxis.ticktext
-    row = (layout.height - layout.margin.t - layout.margin.b) / len(names)
-    font = layout.yaxis.tickfont
-    style = (
-        f"width: {layout.margin.l}px; padding-top: {layout.margin.t}px; font-size: {font.size}px; "
-        f"line-height: {row}px; color: {font.color};"
-    )
-    return f'<div class="mha-layers" aria-hidden="true" style="{style}">{"<br>".join(names)}</div>'

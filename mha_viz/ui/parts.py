@@ -129,8 +129,8 @@ def show_drawing(drawing: Drawing, width: int) -> None:
 
     source = base64.b64encode(preview(drawing)).decode()
     st.html(
-        f'<div style="overflow-x:auto" tabindex="0" role="img" aria-label="{escape(drawing.alt)}">'
-        f'<img alt="" width="{width}" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
+        f'<div class="mha-drawing" tabindex="0" role="img" aria-label="{escape(drawing.alt)}">'
+        f'<img alt="" width="{width}" src="data:image/svg+xml;base64,{source}"></div>'
     )
 
 

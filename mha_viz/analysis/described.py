@@ -18,7 +18,7 @@ from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import READING, CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
 from mha_viz.numerals import percent
-from mha_viz.text import TokenizedText, WordPieces
+from mha_viz.text import WordPieces
 
 ALL = "all"  # in place of a class of query word
 LONGEST = 256  # pieces of a text; all rules for one of these take 70 MB
@@ -85,7 +85,8 @@ class HeadRecipe(NamedTuple):
 def described(recipes: Recipes) -> list[HeadRecipe]:
     """The recipe of every head in order, averaged over the classes of query word as often as each occurs; explained on
     the other corpus where there is one. Raises CorpusError as :func:`shares_of`."""
-    shares, table = np.tensordot(_class_shares(recipes), shares_of(recipes), axes=1), recipes.tables["explained"]
+    counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)  # equal where that was not counted
+    shares, table = np.tensordot(counts / counts.sum(), shares_of(recipes), axes=1), recipes.tables["explained"]
     judged = table["other"].fillna(table["held_out"]).fillna(table["fitted"])
     rows: Any = table.itertuples(index=False)
     return [_described(*each) for each in zip(shares, judged, rows, strict=True)]
@@ -95,13 +96,6 @@ def _described(shares: Numbers, explained: float, row: Any) -> HeadRecipe:
     order = [int(rule) for rule in np.argsort(-shares, kind="stable") if shares[rule] > 0]
     parts = tuple(RecipePart(rule, float(shares[rule] / shares.sum()) * explained) for rule in order)
     return HeadRecipe(Head(int(row.layer), int(row.head)), parts, float(explained), float(row.even))
-
-
-def _class_shares(recipes: Recipes) -> Numbers:
-    """[class]: how often each occurs in the corpus of the recipes; equal where that was not counted."""
-    counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)
-    shares: Numbers = counts / counts.sum()
-    return shares
 
 
 def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:
@@ -127,7 +121,16 @@ def text_of(attention: Attention, gold: Sentence | None = None) -> RuleText:
     without, so that rules which need it apply to no token."""
     text = attention.queries
     forms = [word.text for word in text.by_words().tokens if not word.special]
-    pieces = _pieces(text, forms)
+    words: list[int | None] = [None] * len(text)
+    ordinary = (group for group in text.groups if not text.special[group[0]])
+    for number, group in enumerate(ordinary):
+        for token in group:
+            words[token] = number
+    names = tuple(token.text for token in text.tokens)
+    ids = {name: number for number, name in enumerate(dict.fromkeys(names))}  # equal tokens have equal ids
+    numbers, none = tuple(ids[name] for name in names), (0,) * len(text)
+    spans, in_vocabulary = ((0, 0),) * len(text), (True,) * len(text)
+    pieces = WordPieces(tuple(forms), names, numbers, none, tuple(words), spans, in_vocabulary)
     causal = len(text) > 1 and not np.triu(attention.weights, 1).any()
     sentence = gold if gold and is_of(gold, attention) else Sentence(tuple(map(Word, forms)))
     return RuleText(sentence, pieces, bool(causal))
@@ -137,20 +140,6 @@ def is_of(gold: Sentence, attention: Attention) -> bool:
     """Whether an annotated sentence has the words of a reading, so that its annotation is that of the text."""
     words = [word.text.casefold() for word in attention.queries.by_words().tokens if not word.special]
     return words == [form.casefold() for form in gold.forms]
-
-
-def _pieces(text: TokenizedText, forms: list[str]) -> WordPieces:
-    """The tokens as pieces of words; equal tokens have equal ids."""
-    words: list[int | None] = [None] * len(text)
-    ordinary = (group for group in text.groups if not text.special[group[0]])
-    for number, group in enumerate(ordinary):
-        for token in group:
-            words[token] = number
-    names = tuple(token.text for token in text.tokens)
-    ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    none = (0,) * len(text)
-    spans, in_vocabulary = ((0, 0),) * len(text), (True,) * len(text)
-    return WordPieces(tuple(forms), names, tuple(ids[name] for name in names), none, tuple(words), spans, in_vocabulary)
 
 
 def predicted(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:

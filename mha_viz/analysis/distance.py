@@ -199,13 +199,6 @@ def farthest(distances: FloatMatrix, head: int, count: int) -> list[int]:
     return [int(other) for other in order if other != head][:count]
 
 
-def _lying(points: FloatMatrix) -> FloatMatrix:
-    """The same map rotated so that it is widest from left to right, because a page is wider than it is high."""
-    _, _, turns = np.linalg.svd(points, full_matrices=False)
-    turned: FloatMatrix = points @ turns.T
-    return turned
-
-
 class Map(NamedTuple):
     """Heads in the plane: ``points`` [head, xy], centred; ``stress`` (Kruskal's stress 1) says how much of the
     distances a plane cannot show: 0 means nothing, above 0.2 much."""
@@ -227,7 +220,8 @@ def plane(distances: FloatMatrix) -> Map:
         normalized_stress=False,
     )
     points = np.asarray(scaling.fit_transform(distances), np.float64)
-    points = _lying(points - points.mean(axis=0))
+    points = points - points.mean(axis=0)
+    points = points @ np.linalg.svd(points, full_matrices=False)[2].T  # widest from left to right, as pages are
     drawn = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
     total = float((distances**2).sum())
     stress = float(np.sqrt(((drawn - distances) ** 2).sum() / total)) if total else 0.0

@@ -117,7 +117,17 @@ class Selection:
 
     def add_coreference(self, block: Weights, chunk: Chunk) -> None:
         """Add one chunk; ``block`` is [head, word, word]."""
-        self._take([self._of_chunk(block, chunk)])
+        anaphors = [a for a in chunk.anaphors if "third_person" in a.types and len(a.candidates) > 1]
+        words = np.array([anaphor.word for anaphor in anaphors], np.intp)
+        answers = np.empty((self.heads, len(anaphors)), np.intp)
+        right = np.empty(answers.shape, bool)
+        for at, anaphor in enumerate(anaphors):
+            candidates = np.array(anaphor.candidates)
+            answers[:, at] = candidates[block[:, anaphor.word, candidates].argmax(axis=1)]  # among equals, the first
+            right[:, at] = np.isin(answers[:, at], list(anaphor.right))
+        weights = block[np.arange(self.heads)[:, None], words, answers]
+        role = self.roles.index(("coreference", "third_person"))
+        self._take([_answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])])
 
     def _take(self, parts: Sequence[Answers]) -> None:
         if parts:
@@ -147,19 +157,6 @@ class Selection:
         pointed = row[:, words]
         right = (heads[pointed] == words) & self.member[relations[pointed], named]
         yield answers(2 * count + named, words, pointed, weights[0], right)
-
-    def _of_chunk(self, block: Weights, chunk: Chunk) -> Answers:
-        anaphors = [a for a in chunk.anaphors if "third_person" in a.types and len(a.candidates) > 1]
-        words = np.array([anaphor.word for anaphor in anaphors], np.intp)
-        answers = np.empty((self.heads, len(anaphors)), np.intp)
-        right = np.empty(answers.shape, bool)
-        for at, anaphor in enumerate(anaphors):
-            candidates = np.array(anaphor.candidates)
-            answers[:, at] = candidates[block[:, anaphor.word, candidates].argmax(axis=1)]  # among equals, the first
-            right[:, at] = np.isin(answers[:, at], list(anaphor.right))
-        weights = block[np.arange(self.heads)[:, None], words, answers]
-        role = self.roles.index(("coreference", "third_person"))
-        return _answers(role, chunk.numbers[0], words, answers, weights, right, chunk.numbers[-1])
 
     def _of_rows(self, batch: Batch) -> Iterator[Answers]:
         """The cases of position, delimiter and broad roles; ``ordinary`` tokens are those that are not special."""
@@ -278,22 +275,19 @@ def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
 
 def best_cases(cases: CaseRows) -> CaseRows:
     """For each slot, as many cases as it has places, in order. Every text gives a slot at most one case."""
-    cases = cases[_among_the_largest(cases["slot"].copy(), cases["rank"].copy())]  # few are left to be sorted
-    cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
-    begins = np.flatnonzero(_begins(cases["slot"]))
-    place = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
-    first: CaseRows = cases[place < np.array(PLACES)[cases["slot"] % len(KINDS)]]
-    return first
-
-
-def _among_the_largest(slots: Integers, ranks: Integers) -> npt.NDArray[np.bool_]:
-    """True where a rank is one of the largest of its slot, as many different ones as it has places."""
+    slots, ranks = cases["slot"].copy(), cases["rank"].copy()
+    # The least rank that has a place in each slot: few cases are left to be sorted.
     least = np.full(int(slots.max(initial=0)) + 1, np.iinfo(np.int64).max)
     for place in range(max(PLACES)):
         lower = np.flatnonzero((ranks < least[slots]) & (np.array(PLACES)[slots % len(KINDS)] > place))
         least[slots[lower]] = -1
         np.maximum.at(least, slots[lower], ranks[lower])
-    return ranks >= least[slots]
+    cases = cases[ranks >= least[slots]]
+    cases = cases[np.lexsort((cases["first"], -cases["rank"], cases["slot"]))]
+    begins = np.flatnonzero(_begins(cases["slot"]))
+    places = np.arange(len(cases)) - np.repeat(begins, np.diff(begins, append=len(cases)))
+    first: CaseRows = cases[places < np.array(PLACES)[cases["slot"] % len(KINDS)]]
+    return first
 
 
 def _begins(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

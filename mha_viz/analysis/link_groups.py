@@ -237,20 +237,14 @@ def groups_of(links: Sequence[DrawnLink], vectors: npt.NDArray[np.float32]) -> t
     left = np.array(by_rule.pop(-1, []), np.intp)
     groups = [_group(links, members, rule) for rule, members in by_rule.items()]
     if len(left):
-        labels = grouped(_distances(vectors[:, left]))
+        from scipy.spatial.distance import cdist
+
+        centred = vectors[:, left] - vectors[:, left].mean(axis=1, keepdims=True)
+        scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))  # the same for queries and keys
+        both = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
+        labels = grouped(cdist(both, both))
         groups += [_group(links, left[labels == label].tolist()) for label in np.unique(labels)]
     return tuple(sorted(groups, key=lambda group: (-group.share, group.links)))
-
-
-def _distances(vectors: npt.NDArray[np.float32]) -> Numbers:
-    """[link, link], between queries and keys as they lie side by side, both on the same scale."""
-    from scipy.spatial.distance import cdist
-
-    centred = vectors - vectors.mean(axis=1, keepdims=True)
-    scale = np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))
-    both = np.concatenate(centred / np.maximum(scale, FLOOR), axis=-1)
-    distances: Numbers = cdist(both, both)
-    return distances
 
 
 def _group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) -> LinkGroup:

@@ -227,7 +227,9 @@ class Profile:
         try:
             forget(folder)
             for name, text in self.files().items():
-                _put(folder / name, text)
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(folder / name) as file:
+                    file.write(text.encode())
         except OSError as error:
             with contextlib.suppress(OSError):
                 forget(folder)
@@ -246,7 +248,10 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     """The roles alone, read without pandas, so that the first picture need not wait for it. Empty if there is no
     profile. Raises CorpusError if it is damaged."""
     try:
-        _check_tables(folder)
+        names = {name for name in ("roles.csv", "position.csv") if (folder / name).is_file()}
+        files = {name: (folder / name).read_bytes().decode() for name in names}
+        if (folder / FACTS).is_file():
+            unsealed(FACTS, (folder / FACTS).read_bytes().decode(), files, names.__contains__)
         findings = [finding(*line) for line in lines_of(folder, "roles")]
         if all(finding.role != "position" for finding in findings):
             return tuple(findings)
@@ -256,14 +261,6 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
         return ()
     except (OSError, ValueError, TypeError) as error:
         raise CorpusError(f"{folder} holds no roles that can be read: {error}.", REMAKE) from error
-
-
-def _check_tables(folder: Path) -> None:
-    """Raise ValueError if a table that :func:`read_findings` reads is not as it was written."""
-    names = {name for name in ("roles.csv", "position.csv") if (folder / name).is_file()}
-    files = {name: (folder / name).read_bytes().decode() for name in names}
-    if (folder / FACTS).is_file():
-        unsealed(FACTS, (folder / FACTS).read_bytes().decode(), files, names.__contains__)
 
 
 def lines_of(folder: Path, table: str) -> list[list[str]]:
@@ -371,9 +368,3 @@ def _places(table: str, headings: list[str]) -> list[int | None]:
     if headings != columns:
         raise ValueError(f"{table}.csv has the headings {', '.join(map(str, headings))[:200]}")
     return [headings.index(name) if name in headings else None for name in HEADINGS[table]]
-
-
-def _put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.write(text.encode())

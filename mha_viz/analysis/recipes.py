@@ -196,22 +196,17 @@ def gains(rows: RuleRows, shares: Numbers) -> Numbers:
     applying = shares[:, used] @ rows.applies[used]  # [head, row]
     mixed = shares[:, used] @ rows.rules[used]
     ratio = rows.weights / mixed
-    slope, bend = _over_cells(rows, ratio, ratio / mixed)
+    curved = ratio / mixed
+    slope, bend = np.zeros((2, len(ratio), len(RULES)))
+    often = np.count_nonzero(rows.rules, axis=1) > FEW_CELLS * rows.rules.shape[1]
+    # Rules that say little are summed over the few cells where one of them does.
+    for rules, cells in ((often, slice(None)), (~often, rows.rules[~often].any(axis=0))):
+        says = rows.rules[rules][:, cells]
+        slope[:, rules] = ratio[:, cells] @ says.T
+        bend[:, rules] = curved[:, cells] @ np.square(says).T
     slope -= (1 / applying) @ rows.applies.T
     bend -= (1 / applying**2) @ rows.applies.T
     return np.where(slope > 0, slope**2 / (2 * np.maximum(bend, 1e-6)), 0.0)
-
-
-def _over_cells(rows: RuleRows, first: Numbers, second: Numbers) -> tuple[Numbers, Numbers]:
-    """[head, rule]: the sums over the cells of what the rules say times the first values [head, cell], and of its
-    square times the second. Rules that say little are summed over the few cells where one of them does."""
-    often = np.count_nonzero(rows.rules, axis=1) > FEW_CELLS * rows.rules.shape[1]
-    sums = np.zeros((2, len(first), len(RULES)))
-    for rules, cells in ((often, slice(None)), (~often, rows.rules[~often].any(axis=0))):
-        shares = rows.rules[rules][:, cells]
-        sums[0][:, rules] = first[:, cells] @ shares.T
-        sums[1][:, rules] = second[:, cells] @ np.square(shares).T
-    return sums[0], sums[1]
 
 
 def chosen(

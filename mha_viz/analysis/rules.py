@@ -371,18 +371,14 @@ def predictions(several: Sequence[Numbers], text: RuleText) -> Iterator[Numbers]
     used = [np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN) for shares in several]
     numbers = np.unique(np.concatenate(used))
     rules = matrices(text, numbers)  # [rule, query, key]
+    even = rules[numbers == EVEN][0]
     for shares, some in zip(several, used, strict=True):
-        yield _mixed(shares[:, :, some], rules[np.searchsorted(numbers, some)], rules[numbers == EVEN][0], text.classes)
-
-
-def _mixed(shares: Numbers, rules: Numbers, even: Numbers, classes: Places) -> Numbers:
-    """P [head, query, key] from shares [class, head, rule] and rules [rule, query, key], and ``even`` [query, key]
-    where none of them applies; ``classes`` [query]."""
-    applies = rules.any(axis=2).astype(float)  # [rule, query]
-    result = np.empty((shares.shape[1], *even.shape))
-    for number in np.unique(classes):
-        at = np.flatnonzero(classes == number)
-        total = shares[number] @ applies[:, at]  # [head, query]
-        cells = np.tensordot(shares[number], rules[:, at], axes=1)
-        result[:, at] = np.where(total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[at])
-    return result
+        applied, of_applied = rules[np.searchsorted(numbers, some)], shares[:, :, some]
+        applies = applied.any(axis=2).astype(float)  # [rule, query]
+        result = np.empty((shares.shape[1], *even.shape))
+        for number in np.unique(text.classes):
+            at = np.flatnonzero(text.classes == number)
+            total = of_applied[number] @ applies[:, at]  # [head, query]
+            cells = np.tensordot(of_applied[number], applied[:, at], axes=1)
+            result[:, at] = np.where(total[..., None] > 0, cells / np.maximum(total, FLOOR)[..., None], even[at])
+        yield result

@@ -180,7 +180,10 @@ def gold(relations: Relations, sentences: Sequence[tuple[int, Sentence]]) -> Gol
         n[half] += _cases(relations, tree)
         if len(tree.heads) < 2 or not dependents.size:
             continue
-        _offsets(offset[half], tree, dependents)
+        far = tree.heads[dependents] - dependents
+        for at, places in enumerate(OFFSETS):
+            np.add.at(offset[half, 0, :, at], tree.relations[dependents[far == places]], 1)
+            np.add.at(offset[half, 1, :, at], tree.relations[dependents[far == -places]], 1)
         _nearest(upos[half], tree, tags)
     by_row = [np.einsum("hdr...,rt->hdt...", table, relations.member)[:, [0, 0, 1]] for table in (offset, upos)]
     return Gold(n, by_row[0], by_row[1])
@@ -206,13 +209,6 @@ def _cases(relations: Relations, tree: Tree) -> Counts:
     has = np.zeros((len(tree.heads), len(relations.rows)), bool)  # [word, row]: whether it has such a dependent
     np.logical_or.at(has, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
     return np.stack((by_dependent, by_dependent, has.sum(axis=0)))
-
-
-def _offsets(table: Counts, tree: Tree, dependents: Indices) -> None:
-    for offset, at in ((o, i) for i, o in enumerate(OFFSETS)):
-        far = tree.heads[dependents] - dependents
-        np.add.at(table[0, :, at], tree.relations[dependents[far == offset]], 1)
-        np.add.at(table[1, :, at], tree.relations[dependents[far == -offset]], 1)
 
 
 def _nearest(table: Counts, tree: Tree, tags: int) -> None:

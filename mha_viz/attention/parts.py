@@ -194,21 +194,15 @@ def _check(trace: Trace, query: int, key: int) -> None:
 def _projected(trace: Trace, parts: Parts, at: int, which: int, tokens: slice | list[int]) -> FloatSums:
     """[part and biases, token, d_k]: the parts of the queries (``which`` 0) or keys (1) of a head, before the
     rotation."""
-    matrix, bias = _of_head(trace, at, which)
-    of_parts = parts.x[:, tokens] @ np.ascontiguousarray(matrix)
-    whole = np.concatenate([of_parts, np.broadcast_to(bias, (1, *of_parts.shape[1:]))]).astype(np.float64)
-    if trace.rotation is not None and trace.rotation.has_norms:
-        whole *= factors(trace, which)[at, tokens]
-    return whole
-
-
-def _of_head(trace: Trace, at: int, which: int) -> tuple[Floats, Floats]:
-    """W_Q and b_Q of a head, or W_K and b_K: [d_model, d_k] and [d_k]."""
     p = trace.parameters
     matrix, bias = ((p.w_q, p.b_q), (p.w_k, p.b_k))[which]
     number = at * matrix.shape[1] // p.w_q.shape[1]
     columns = slice(number * trace.d_k, (number + 1) * trace.d_k)
-    return matrix[:, columns], bias[columns]
+    of_parts = parts.x[:, tokens] @ np.ascontiguousarray(matrix[:, columns])
+    whole = np.concatenate([of_parts, np.broadcast_to(bias[columns], (1, *of_parts.shape[1:]))]).astype(np.float64)
+    if trace.rotation is not None and trace.rotation.has_norms:
+        whole *= factors(trace, which)[at, tokens]
+    return whole
 
 
 def factors(trace: Trace, which: int) -> Floats:

@@ -229,14 +229,11 @@ def array_of(layer: Any) -> npt.NDArray[Any]:
     if hasattr(layer, "detach"):
         layer = layer.detach().float().cpu().numpy()
     array = np.asarray(layer)
-    return _rescaled(array.astype(np.float32)) if half else array
-
-
-def _rescaled(weights: Weights) -> Weights:
-    """Rows whose sum differs from 1 by no more than 16-bit rounding are rescaled; others are left for the check to
-    find."""
-    sums = weights.sum(axis=-1, keepdims=True)
-    scaled: Weights = np.divide(weights, sums, out=weights.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
+    if not half:
+        return array
+    array = array.astype(np.float32)
+    sums = array.sum(axis=-1, keepdims=True)  # what 16-bit rounding explains is undone; the rest is for the check
+    scaled: Weights = np.divide(array, sums, out=array.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
     return scaled
 
 

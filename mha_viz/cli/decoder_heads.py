@@ -54,15 +54,11 @@ def _lines(measured: DecoderHeads) -> list[str]:
     roles = measured.roles()
     for number, (measure, meaning) in enumerate(MEASURES.items()):
         lines.append(f"{measure}, {meaning}:")
-        of_measure = [role for role in roles if role.measure == measure]
+        most, untrained = measured.trained[number].max(), measured.untrained[number].max()
+        even = chance(measured.length)[number]
         lines += [
             f"{both(role.head)}  {decimal(role.score, 3)}  {decimal(role.untrained, 3)}  {decimal(role.chance, 3)}"
-            for role in of_measure
-        ] or [_none(measured, number)]
+            for role in roles
+            if role.measure == measure
+        ] or [f"no head; the highest: {decimal(most, 3)}  {decimal(untrained, 3)}  {decimal(even, 3)}"]
     return lines
-
-
-def _none(measured: DecoderHeads, number: int) -> str:
-    most, untrained = measured.trained[number].max(), measured.untrained[number].max()
-    even = chance(measured.length)[number]
-    return f"no head; the highest: {decimal(most, 3)}  {decimal(untrained, 3)}  {decimal(even, 3)}"

@@ -33,7 +33,14 @@ def run(args: argparse.Namespace) -> None:
         for row in rows:
             table.writerow({name: inert(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
     else:
-        _print_table(rows)
+        cells = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE", "ABOUT")]
+        for row in rows:
+            shape = f"{row['layers']} × {row['heads']}" if row["layers"] else "?"
+            sizes = (str(row[name] or "?") for name in ("d_model", "megabytes"))
+            cells.append((row["name"], shape, *sizes, row["where"], row["about"]))
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for line in cells:
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _row(model: Model) -> dict[str, Any]:
@@ -50,14 +57,3 @@ def _where(model: Model) -> str:
     if model.kind != "hub":
         return "bundled"
     return "cached" if hub.local_folder(model) else "not downloaded"
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    cells = [("NAME", "LAYERS × HEADS", "D_MODEL", "MB", "WHERE", "ABOUT")]
-    for row in rows:
-        shape = f"{row['layers']} × {row['heads']}" if row["layers"] else "?"
-        sizes = (str(row[name] or "?") for name in ("d_model", "megabytes"))
-        cells.append((row["name"], shape, *sizes, row["where"], row["about"]))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -60,24 +60,21 @@ class Parser(argparse.ArgumentParser):
                 return  # the rest belongs to Streamlit, or to the command
             option = argument.partition("=")[0]
             looks_like_one = re.fullmatch(r"--[^\W\d_][\w-]*|-[A-Za-z]", option)
-            if looks_like_one and option not in self._option_string_actions:
-                self._refuse(option)
+            if not looks_like_one or option in self._option_string_actions:
+                continue
+            name = self.prog.partition(" ")[2] or self.prog
+            others = [other for other, parser in self.siblings.items() if parser._takes(option)]
+            if others:
+                raise SettingError(f"{option} does not go with {name}.", f"It goes with {series(others)}.")
+            question = did_you_mean(option, self._option_string_actions)
+            unknown = f"{name} has no option {shortened(option, 40)}."
+            raise SettingError(unknown, f"{question} See {self.prog} --help.".strip())
 
     def _takes(self, option: str) -> bool:
         """Whether this command, or one of its own, has an option."""
         groups = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
         inner = (command for group in groups for command in group.values())
         return option in self._option_string_actions or any(command._takes(option) for command in inner)
-
-    def _refuse(self, option: str) -> NoReturn:
-        name = self.prog.partition(" ")[2] or self.prog
-        others = [other for other, parser in self.siblings.items() if parser._takes(option)]
-        if others:
-            raise SettingError(f"{option} does not go with {name}.", f"It goes with {series(others)}.")
-        question = did_you_mean(option, self._option_string_actions)
-        raise SettingError(
-            f"{name} has no option {shortened(option, 40)}.", f"{question} See {self.prog} --help.".strip()
-        )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise SettingError for a command or a value that is not one of the choices."""

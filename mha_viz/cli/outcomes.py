@@ -36,13 +36,16 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
     rows = [HEADINGS, *(_cells(replication) for replication in replications)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
     names = [one_line(shortened(profile.corpus, MOST_OF_NAME)) for profile in (there, here)]
-    for name, first in zip(names, GROUPS, strict=True):  # a name can be as wide as the three columns below it
+    corpora = ""  # each name above its numbers; it can be as wide as the three columns below it
+    for name, first in zip(names, GROUPS, strict=True):
+        corpora = f"{corpora:<{sum(widths[:first]) + first * len(GAP)}}{name}"
         room = sum(widths[first : first + 3]) + 2 * len(GAP)
         widths[first + 2] += max(0, len(name) - room)
-    table = [_corpora(names, widths), *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
+    table = [corpora, *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
     legend += [NO_BETTER] if any(replication.finding.beats_upos is False for replication in replications) else []
-    legend += _over_documents([replication.here for replication in replications], names[1])
+    measured = [replication.here for replication in replications if replication.here is not None]
+    legend += _over({one.documents for one in measured if one.documents is not None}, names[1])
     return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
 
 
@@ -73,11 +76,6 @@ def run_lines(table: pd.DataFrame) -> list[str]:
     return [*lines, f"{(table['runs'] == table['of']).sum():,} of {counted(len(table), 'role')} in all runs."]
 
 
-def _over_documents(measured: Sequence[RoleScore | None], name: str) -> list[str]:
-    """What the intervals that decide the outcomes are over."""
-    return _over({one.documents for one in measured if one is not None and one.documents is not None}, name)
-
-
 def _over(documents: Iterable[int], name: str) -> list[str]:
     counts = sorted(documents)
     if not counts:
@@ -86,14 +84,6 @@ def _over(documents: Iterable[int], name: str) -> list[str]:
     between = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     plural = "document, or none named" if counts == [1] else "documents, or blocks of them"
     return [f"The 95% intervals on {name} are over {between} {plural}{few}."]
-
-
-def _corpora(names: Sequence[str], widths: Sequence[int]) -> str:
-    """The line above the headings: each corpus name above its numbers."""
-    line = ""
-    for name, first in zip(names, GROUPS, strict=True):
-        line = f"{line:<{sum(widths[:first]) + first * len(GAP)}}{name}"
-    return line
 
 
 def _cells(replication: Replication) -> tuple[str, ...]:

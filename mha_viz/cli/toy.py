@@ -147,8 +147,12 @@ def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
     table = measure()
     to.write(lambda: _written(table, to.suffix))
     last = table[table["step"] == table["step"].max()] if "step" in table else table
-    for line in _best(list(last.itertuples(index=False))):
-        to.report(line)
+    rows = list(last.itertuples(index=False))
+    for task in dict.fromkeys(row.task for row in rows):
+        best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
+        head = Head(best.layer, best.head)
+        score = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
+        to.report(f"{task}: {score if best.n else 'no case in these sentences'}")
 
 
 def _destination(args: argparse.Namespace) -> Destination:
@@ -162,14 +166,3 @@ def _written(table: Any, suffix: str) -> bytes:
     if suffix == ".json":
         return f"{table.to_json(orient='records', double_precision=6)}\n".encode()
     return as_csv(table, 6).encode()
-
-
-def _best(rows: list[Any]) -> list[str]:
-    """A line for each task, with its best head."""
-    lines = []
-    for task in dict.fromkeys(row.task for row in rows):
-        best = max((row for row in rows if row.task == task), key=lambda row: row.accuracy)
-        head = Head(best.layer, best.head)
-        score = f"{head} ({head.paper}) {best.accuracy:.3f} of {best.n:,}, baseline {best.baseline:.3f}"
-        lines.append(f"{task}: {score if best.n else 'no case in these sentences'}")
-    return lines

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
 from mha_viz.corpus.rows import NumberedLines, WordLine, blocks, new_document, word_lines
-from mha_viz.corpus.treebank import START, Corpus, Mention, PartStart, Sentence, Word, text_digest
+from mha_viz.corpus.treebank import START, Corpus, PartStart, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 
 WITHOUT_TREE = "Its words count; its dependencies do not."
@@ -136,14 +136,10 @@ def as_conllu(sentences: Sequence[Sentence]) -> str:
 def _lines(sentence: Sentence) -> Iterator[str]:
     for index, word in enumerate(sentence.words):
         head = "_" if not word.relation else 0 if word.head is None else word.head + 1
-        entity = _brackets(sentence.mentions, index)
+        # Brackets such as "(1)(2" and "2)": wider mentions open first and close last.
+        opening = [f"({m.chain}" + ")" * (m.end == index + 1) for m in sentence.mentions if m.start == index]
+        closed = [f"{m.chain})" for m in reversed(sentence.mentions) if m.end == index + 1 and m.start < index]
+        entity = f"Entity={''.join(opening + closed)}" if opening or closed else "_"
         tags = word.upos or "_", "_", word.features or "_"
         fields = (index + 1, word.form, "_", *tags, head, word.relation or "_", "_", entity)
         yield "\t".join(map(str, fields))
-
-
-def _brackets(mentions: Sequence[Mention], index: int) -> str:
-    """The brackets of mentions at a word, as in "(1)(2" and "2)". Wider mentions open first and close last."""
-    opening = [f"({m.chain}" + ")" * (m.end == index + 1) for m in mentions if m.start == index]
-    closed = [f"{m.chain})" for m in reversed(mentions) if m.end == index + 1 and m.start < index]
-    return f"Entity={''.join(opening + closed)}" if opening or closed else "_"

@@ -66,7 +66,9 @@ def cut(path: str, size: int | None = None) -> ShardedFile:
             start += len(part)
     digest = whole.hexdigest()
     if chains and kind == CONLLU and boundary is _sentence_end and len(shards) > 1:
-        shards = [_one_document(Shard(str(path), shards[0].start, start, digest), file.name)]
+        if start - shards[0].start > limits.MAX_BYTES:
+            _too_long(file.name)
+        shards = [Shard(str(path), shards[0].start, start, digest)]
     return ShardedFile(str(path), kind, digest, tuple(shards))
 
 
@@ -144,12 +146,6 @@ def _parts(stream: BinaryIO, head: bytes, size: int, boundary: Boundary, name: s
         block = stream.read(stored.BLOCK)
     if waiting:
         yield waiting
-
-
-def _one_document(shard: Shard, name: str) -> Shard:
-    if shard.stop - shard.start > limits.MAX_BYTES:
-        _too_long(name)
-    return shard
 
 
 def _too_long(name: str) -> None:

@@ -38,7 +38,6 @@ from mha_viz.corpus.lexicon import (
     VERBS,
     VERY,
     WHERE,
-    Noun,
     Verb,
 )
 from mha_viz.corpus.treebank import Corpus, Sentence
@@ -145,11 +144,10 @@ class _Generator:
         if pronoun != "they":
             fitting = [n for n in fitting if GENDERS.get(n.gender) == pronoun]
         noun = self.rng.choice(fitting)
-        node = Node(
-            noun.plural if pronoun == "they" else noun.singular,
-            "NOUN",
-            features=_noun_features(noun, pronoun),
-        )
+        form, number = (noun.plural, "Plur") if pronoun == "they" else (noun.singular, "Sing")
+        gender = f"Gender={noun.gender}|" if noun.gender else ""
+        animacy = "Anim" if noun.kind in LIVING else "Inan"
+        node = Node(form, "NOUN", features=f"Animacy={animacy}|{gender}Number={number}")
         node.before = [self.determiner(kind, pronoun), *self.adjectives(kind)]
         entity = self.introduce(pronoun, kind, noun.singular)
         node.chain = entity.chain
@@ -355,12 +353,6 @@ class _Generator:
         other.before[:0] = [Node(",", "PUNCT", "punct"), Node(self.rng.choice(("and", "but")), "CCONJ", "cc")]
         root.after.append(other.attach_as("conj"))
         return root
-
-
-def _noun_features(noun: Noun, pronoun: str) -> str:
-    animacy = "Anim" if noun.kind in LIVING else "Inan"
-    gender = f"Gender={noun.gender}|" if noun.gender else ""
-    return f"Animacy={animacy}|{gender}Number={'Plur' if pronoun == 'they' else 'Sing'}"
 
 
 _SENTENCE_TYPES = (  # with their relative frequencies

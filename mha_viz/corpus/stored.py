@@ -46,16 +46,12 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     elif path.exists() or not _PATTERN & set(text):
         return (path,)
     else:
-        files = [file for file in _matching(path) if not file.name.startswith(".") and file.is_file()]
+        first = next(at for at, part in enumerate(path.parts) if _PATTERN & set(part))
+        matching = Path(*path.parts[:first]).glob(str(Path(*path.parts[first:])))
+        files = [file for file in matching if not file.name.startswith(".") and file.is_file()]
     if not files:
         raise CorpusMissing(f"{text[:200]} names no file that can be read.", f"{REMEDY} Known: {', '.join(SUFFIXES)}.")
     return tuple(sorted(files))
-
-
-def _matching(pattern: Path) -> Iterator[Path]:
-    """The files that match a pattern, below its last folder without wildcards."""
-    first = next(at for at, part in enumerate(pattern.parts) if _PATTERN & set(part))
-    return Path(*pattern.parts[:first]).glob(str(Path(*pattern.parts[first:])))
 
 
 def readable(file: Path) -> bool:

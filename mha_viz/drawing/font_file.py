@@ -80,18 +80,14 @@ class Font:
     def shape(self, glyph: int) -> list[Stroke]:
         """The outline of the glyph with that number, as pen commands: moveTo, lineTo, curveTo, qCurveTo, closePath."""
         if glyph not in self._shapes:
+            from fontTools.pens.recordingPen import DecomposingRecordingPen
+
             with _READING:
-                self._shapes[glyph] = self._drawn(glyph)
+                shapes = self._glyph_set
+                pen = DecomposingRecordingPen(shapes)
+                shapes[self._tables.getGlyphName(glyph)].draw(pen)
+                self._shapes[glyph] = pen.value
         return self._shapes[glyph]
-
-    def _drawn(self, glyph: int) -> list[Stroke]:
-        from fontTools.pens.recordingPen import DecomposingRecordingPen
-
-        shapes = self._glyph_set
-        pen = DecomposingRecordingPen(shapes)
-        shapes[self._tables.getGlyphName(glyph)].draw(pen)
-        strokes: list[Stroke] = pen.value
-        return strokes
 
     @cached_property
     def _glyph_set(self) -> Any:

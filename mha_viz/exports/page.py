@@ -94,7 +94,10 @@ def _remark(text: str) -> str:
 def content(packet: bytes, start: Mapping[str, str], **more: object) -> str:
     """The data of one drawing, the view that it opens with, and more."""
     query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in start.items() if value)
-    return _inert({"start": query, "packet": packed(packet), **more})
+    text = json.dumps({"start": query, "packet": packed(packet), **more})
+    for sign in "<>&\u2028\u2029":  # it can neither end nor begin a script element
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 def _document(component: str, opener: str, title: str, body: Sequence[str], look: Look, more_style: str) -> bytes:
@@ -167,11 +170,3 @@ def _themes() -> dict[str, dict[str, str]]:
 def _hash(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode("utf-8", "replace")).digest()).decode()
     return f"'sha256-{digest}'"
-
-
-def _inert(content: object) -> str:
-    """JSON that can neither end nor begin a script element."""
-    text = json.dumps(content)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

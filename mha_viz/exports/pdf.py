@@ -157,18 +157,13 @@ def _text(canvas: Any, mark: Text, height: float) -> None:
     runs = fonts.placed(mark.text, mark.weight)
     widths = [_width(run, mark) for run in runs]
     first = next((run.font for run in runs if run.font), fonts.face(mark.weight))
-    angle = math.radians(mark.turn)
+    cos, sin = math.cos(math.radians(mark.turn)), math.sin(math.radians(mark.turn))
     along, up = -sum(widths) * BEFORE[mark.anchor], -first.middle * mark.size
     _fill(canvas, mark.colour, mark.opacity)
     for run, width in zip(runs, widths, strict=True):
-        _run(canvas, run, _matrix((mark.x, height - mark.y), angle, along, up), width, mark)
+        x, y = mark.x + along * cos - up * sin, height - mark.y + along * sin + up * cos
+        _run(canvas, run, (cos, sin, -sin, cos, x, y), width, mark)
         along += width
-
-
-def _matrix(at: tuple[float, float], angle: float, along: float, up: float) -> Transform:
-    """Rotation by ``angle`` around ``at``; the origin is ``along`` the line and ``up`` from there."""
-    cos, sin = math.cos(angle), math.sin(angle)
-    return cos, sin, -sin, cos, at[0] + along * cos - up * sin, at[1] + along * sin + up * cos
 
 
 def _width(run: FontRun, mark: Text) -> float:
@@ -179,8 +174,14 @@ def _width(run: FontRun, mark: Text) -> float:
 
 
 def _run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: Text) -> None:
-    if run.font is None:
-        _boxes(canvas, run.text, matrix, mark)
+    if run.font is None:  # boxes for characters that no font has, as in all formats
+        canvas.saveState()
+        canvas.transform(*matrix)
+        _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
+        side = mark.size * fonts.BOX
+        for i in range(sum(fonts.width(character, 1) > 0 for character in run.text)):  # as many as were measured
+            canvas.rect(i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
+        canvas.restoreState()
         return
     name = _embedded(run.font) if run.font.outlines == "glyf" else None
     if name is not None and _is_plain(run):
@@ -333,14 +334,3 @@ def _quadratic(path: Any, here: tuple[float, float], points: list[Any]) -> tuple
 
 def _between(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
     return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
-
-
-def _boxes(canvas: Any, text: str, matrix: Transform, mark: Text) -> None:
-    """Boxes for characters that no font has, as in all formats."""
-    canvas.saveState()
-    canvas.transform(*matrix)
-    _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
-    side = mark.size * fonts.BOX
-    for i in range(sum(fonts.width(character, 1) > 0 for character in text)):  # as many as were measured
-        canvas.rect(i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
-    canvas.restoreState()

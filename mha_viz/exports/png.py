@@ -31,8 +31,11 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
     width, height = pixels(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.used(texts)))
+    # Rectangles and pictures move to whole pixels: lines between cells become equally sharp, veils cover their cells
+    # exactly, and drawing is much faster.
+    snapped = replace(drawing, marks=tuple(_on_pixels(mark, dpi / 72) for mark in drawing.marks))
     raster = resvg_py.svg_to_bytes(
-        svg_string=svg(_snapped(drawing, dpi / 72), width * height // CELL, crisp=True).decode(),
+        svg_string=svg(snapped, width * height // CELL, crisp=True).decode(),
         width=width,
         height=height,
         dpi=96,
@@ -41,7 +44,10 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
         font_family=fonts.face(400).family,
         sans_serif_family=fonts.face(400).family,
     )
-    return _described(bytes(raster), drawing, dpi)
+    a_metre = round(dpi / 0.0254)
+    about = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
+    chunks = [_chunk(b"pHYs", struct.pack(">IIB", a_metre, a_metre, 1)), *(_words(*item) for item in about.items())]
+    return bytes(raster[:HEADER]) + b"".join(chunks) + bytes(raster[HEADER:])
 
 
 def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
@@ -54,12 +60,6 @@ def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
             f"At {dpi} dpi the picture would have {width:,} × {height:,} pixels.", "Choose fewer dpi, or SVG or PDF."
         )
     return width, height
-
-
-def _snapped(drawing: Drawing, scale: float) -> Drawing:
-    """Filled rectangles and pictures moved to whole pixels: lines between cells become equally sharp, veils cover their
-    cells exactly, and drawing is much faster."""
-    return replace(drawing, marks=tuple(_on_pixels(mark, scale) for mark in drawing.marks))
 
 
 def _on_pixels(mark: Mark, scale: float) -> Mark:
@@ -76,14 +76,6 @@ def _span(start: float, length: float, scale: float) -> tuple[float, float]:
         return round((start + length / 2) * scale - pixels / 2) / scale, pixels / scale
     first, last = round(start * scale), round((start + length) * scale)
     return first / scale, (last - first) / scale
-
-
-def _described(raster: bytes, drawing: Drawing, dpi: int) -> bytes:
-    """The file with resolution and texts inserted, without compressing its pixels again."""
-    a_metre = round(dpi / 0.0254)
-    about = {"Description": drawing.full_caption, "Software": "mha_viz", **drawing.about}
-    chunks = [_chunk(b"pHYs", struct.pack(">IIB", a_metre, a_metre, 1)), *(_words(*item) for item in about.items())]
-    return raster[:HEADER] + b"".join(chunks) + raster[HEADER:]
 
 
 def _words(name: str, value: str) -> bytes:

@@ -66,7 +66,10 @@ def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path
 def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
     place = Path(path)
     try:
-        _replace(place.resolve(), write_to)
+        target = place.resolve()
+        _check_no_folder(target)
+        with whole_file(target) as file:
+            write_to(file)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
         raise ExportError(_reason(place, error), PLACE_REMEDY) from error
     return place
@@ -105,12 +108,6 @@ def _of_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
         given = f"“{suffix[:40]}” is not a {kind}." if suffix else "The file has no suffix."
         raise ExportError(given, f"Use one of {', '.join(writers)}.")
     return writers[suffix.lower()]
-
-
-def _replace(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
-    _check_no_folder(path)
-    with whole_file(path) as file:
-        write_to(file)
 
 
 def _check_no_folder(path: Path) -> None:

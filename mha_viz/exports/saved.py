@@ -72,7 +72,13 @@ def open_attention(path: str | os.PathLike[str]) -> Attention:
     with _in_words(file):
         _check_size(file)
         head, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
-        return _reading(_fields(head), weights, hidden)
+        fields = _fields(head)
+        model, revision, made, quantity = (fields[name] for name in ("model", "revision", "made", "quantity"))
+        queries, keys = _texts(fields)
+        attention = Attention(model, revision, queries, weights, hidden, made, keys, quantity)
+        if _digest(attention) != fields["digest"]:
+            raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _AGAIN)
+        return attention
 
 
 def _check_size(file: Path) -> None:
@@ -183,17 +189,6 @@ def _fields(head: bytes) -> dict[str, Any]:
             f"Known: {', '.join(QUANTITIES)}. A later version of mha_viz may know it.",
         )
     return fields
-
-
-def _reading(fields: dict[str, Any], weights: Weights, hidden: Weights) -> Attention:
-    """The reading. Raises OpenError if the numbers are not those that were saved, TextError, ShapeError."""
-    queries, keys = _texts(fields)
-    attention = Attention(
-        fields["model"], fields["revision"], queries, weights, hidden, fields["made"], keys, fields["quantity"]
-    )
-    if _digest(attention) != fields["digest"]:
-        raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _AGAIN)
-    return attention
 
 
 def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from safetensors.numpy import save
 
-from mha_viz.attention import Head, Shown, Weights, called
+from mha_viz.attention import Shown, Weights, called
 from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
@@ -128,7 +128,7 @@ def _arrays_beside(several: Several, file: BinaryIO) -> None:
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
         of = {**_heading(shown), "name": clean(name), "weights": shown.weights[0], "hidden": shown.hidden[0]}
         arrays |= {f"panel{number}_{field}": np.array(value) for field, value in of.items()}
-    heads = np.array([list(_head(shown)) for shown in several.panels], np.int64)
+    heads = np.array([list(*shown.heads) for shown in several.panels], np.int64)
     np.savez(file, allow_pickle=False, heads=heads, **arrays)
 
 
@@ -145,7 +145,15 @@ def _tensors_beside(several: Several, file: BinaryIO) -> None:
 
 def _tree_beside(several: Several, file: BinaryIO) -> None:
     """A list of panels; weights are nested lists [row][column]."""
-    panels = [{**_one(shown), "name": clean(name)} for shown, name in zip(*several, strict=True)]
+    panels = [
+        {
+            **_named(shown),
+            "hidden": decimals(shown.hidden[0]),
+            "weights": [decimals(row) for row in shown.weights[0]],
+            "name": clean(name),
+        }
+        for shown, name in zip(*several, strict=True)
+    ]
     file.write((json.dumps({"panels": panels}, ensure_ascii=False) + "\n").encode())
 
 
@@ -242,12 +250,6 @@ def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
     return tuple(_WRITERS[kind])
 
 
-def _head(shown: Shown) -> Head:
-    """The head of a panel."""
-    (head,) = shown.heads
-    return head
-
-
 def _names(shown: Shown) -> list[str]:
     """ "L3H1" for each head, "layer 3" for a map of a whole layer."""
     is_of_layer = QUANTITIES[shown.quantity].of_layers
@@ -257,12 +259,6 @@ def _names(shown: Shown) -> list[str]:
 
 def _named(shown: Shown) -> dict[str, Any]:
     return {"head": _names(shown)[0], **_heading(shown)}
-
-
-def _one(shown: Shown) -> dict[str, Any]:
-    """One head with its numbers, as JSON values."""
-    matrix = [decimals(row) for row in shown.weights[0]]
-    return _named(shown) | {"hidden": decimals(shown.hidden[0]), "weights": matrix}
 
 
 def _heading(shown: Shown) -> dict[str, Any]:

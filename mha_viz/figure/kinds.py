@@ -269,19 +269,16 @@ def panel_from(given: Any) -> Panel:
     return Panel(attention, attention.head(head), str(name[0]) if name else "")
 
 
-def _inches(given: Any) -> float:
-    if not isinstance(given, int | float):
-        raise SettingError(f"width_in is {str(given)[:40]!r}.", "Expected a number of inches.")
-    return 25.4 * given
-
-
 def settings(options: Mapping[str, Any]) -> tuple[View, Size, Look]:
     """View and Size from the options of a call, including ``width_in`` in inches, and the Look of a page. Raises
     SettingError for unknown options."""
     views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
     options = dict(options)
     if "width_in" in options:
-        options["width_mm"] = _inches(options.pop("width_in"))
+        inches = options.pop("width_in")
+        if not isinstance(inches, int | float):
+            raise SettingError(f"width_in is {str(inches)[:40]!r}.", "Expected a number of inches.")
+        options["width_mm"] = 25.4 * inches
     odd = [name for name in options if name not in views | sizes]
     if odd:
         raise SettingError(f"There is no option {odd[0][:40]!r}.", f"Known: {', '.join(sorted(views | sizes))}.")

@@ -15,7 +15,7 @@ from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.quotes import shortened
-from mha_viz.text import Cut, TokenizedText
+from mha_viz.text import Cut
 
 KINDS = {
     "heatmap": "Attention matrix",
@@ -134,19 +134,14 @@ def identity(attention: Attention) -> dict[str, str]:
     """Model, revision and text of a reading. If not all of the typed text was read, ``read`` says how much; ``keys`` is
     the other text of cross-attention; ``quantity`` and ``made`` are given unless the numbers are the attention weights
     of a text as it was typed."""
-    text, cut = attention.queries, attention.queries.cut
+    text, cut, keys = attention.queries, attention.queries.cut, attention.keys
     first, second = cut.kept if cut else (None, None)
     facts = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
     facts |= {"pair": text.pair[:second]} if text.pair else {}
     facts |= {"read": _read(cut)} if cut else {}
-    facts |= {"keys": _read_of(attention.keys)} if attention.is_cross else {}
+    facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if attention.is_cross else {}
     facts |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
     return facts | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
-
-
-def _read_of(text: TokenizedText) -> str:
-    """How much of the text that is attended to was read."""
-    return text.text[: text.cut.kept[0] if text.cut else None]
 
 
 def _read(cut: Cut) -> str:

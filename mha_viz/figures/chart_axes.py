@@ -66,7 +66,11 @@ class Scale:
     def _round_numbers(self) -> list[float]:
         """Round numbers between the ends."""
         low, high = sorted((self.low, self.high))
-        step = self.axis.every or _step(high - low, self.axis.most or TICKS)
+        step = self.axis.every
+        if not step:
+            rough = (high - low) / max(1, self.axis.most or TICKS)
+            power = 10.0 ** math.floor(math.log10(rough))
+            step = next(step * power for step in NICE if step * power >= rough * (1 - 1e-9))
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
         return [round(i * step, 10) for i in range(first, last + 1)]
 
@@ -100,12 +104,6 @@ def _ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: bool) ->
         return low - 0.5, high + 0.5
     edge = EDGE * (high - low)
     return (low if from_zero and low == 0 else low - edge), (high if from_zero and high == 0 else high + edge)
-
-
-def _step(span: float, most: int) -> float:
-    rough = span / max(1, most)
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next(step * power for step in NICE if step * power >= rough * (1 - 1e-9))
 
 
 def _written(value: float, form: str | None) -> str:

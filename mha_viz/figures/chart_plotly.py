@@ -15,7 +15,7 @@ import pandas  # noqa: F401 (first, and whole)
 import plotly.graph_objects as go
 
 from mha_viz.figures.chart import Axis, Band, Bars, Cells, Chart, Frame, Line, Points, Series
-from mha_viz.figures.theme import FONT, Theme, rgba
+from mha_viz.figures.theme import FONT, rgba
 
 BAR_OF_CELLS: dict[str, dict[str, Any]] = {
     "right": {"thickness": 9, "outlinewidth": 0, "nticks": 5},
@@ -137,26 +137,21 @@ def _(line: Line) -> dict[str, Any]:
 
 
 def _layout(chart: Chart) -> dict[str, Any]:
-    theme = chart.theme
+    theme, clear = chart.theme, "rgba(0,0,0,0)"
+    letters = {"color": theme.ink, "size": 13, "family": FONT}
+    hover = {"align": "left", "bgcolor": theme.paper, "bordercolor": theme.muted, "font": letters}
     has_bars = any(isinstance(series, Bars) for series in chart.series)
     axes = [axis for number in range(len(chart.plots)) for axis in _axes(chart, number)]
     left, right, top, below = chart.margin
     return _set(
         width=chart.width, height=chart.height, margin={"l": left, "r": right, "t": top, "b": below},
-        **_paper(theme, chart.letters), **dict(axes), bargap=chart.bar_gap if has_bars else None,
+        paper_bgcolor=clear, plot_bgcolor=clear, font=letters | {"size": chart.letters}, hoverlabel=hover,
+        **dict(axes), bargap=chart.bar_gap if has_bars else None,
         title={"text": chart.title, "font": {"size": 13}, "x": 0, "y": 0.97} if chart.title else None,
         shapes=[_frame(frame) for frame in chart.frames] or None,
         annotations=[*_titles(chart), *_remarks(chart)] or None,
         showlegend=None if chart.legend else False, legend=_legend(chart), meta=_tokens(chart),
     )  # fmt: skip
-
-
-def _paper(theme: Theme, letters: int) -> dict[str, Any]:
-    """A transparent background, and text and hover boxes as on the page."""
-    box = {"color": theme.ink, "size": 13, "family": FONT}
-    hover = {"align": "left", "bgcolor": theme.paper, "bordercolor": theme.muted, "font": box}
-    clear = "rgba(0,0,0,0)"
-    return {"paper_bgcolor": clear, "plot_bgcolor": clear, "font": box | {"size": letters}, "hoverlabel": hover}
 
 
 def _axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:

@@ -233,7 +233,10 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bo
         unit = side[i]
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
         colour = theme.accent if held == i else theme.muted if unit.special or held is not None else theme.ink
-        marks.append(_label(unit, at, size, layout, is_row, colour, 600 if held == i else 400))
+        weight: Strength = 600 if held == i else 400
+        x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
+        text, turn = fonts.cut(unit.text, size, LABEL - 6, weight), 0 if is_row else 90
+        marks.append(Text(x, y, text, size, colour, weight=weight, anchor="end" if is_row else "start", turn=turn))
     return marks
 
 
@@ -246,22 +249,6 @@ def with_label(side: Sequence[Unit], every: int, held: int | None) -> set[int]:
         if all(abs(i - place) >= every for place in places):
             places.append(i)
     return set(places)
-
-
-def _label(
-    unit: Unit, at: float, size: float, layout: HeatmapLayout, is_row: bool, colour: str, weight: Strength
-) -> Text:
-    x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
-    return Text(
-        x,
-        y,
-        fonts.cut(unit.text, size, LABEL - 6, weight),
-        size,
-        colour,
-        weight=weight,
-        anchor="end" if is_row else "start",
-        turn=0 if is_row else 90,
-    )
 
 
 def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:

@@ -25,8 +25,9 @@ def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
         shown.append((f"smaller groups, {percent(sum(group.share for group in rest), 0)}", theme.muted, rest))
     for name, colour, some in shown:
         links = [link for group in some for link in group.links]
-        hints = [_hint(groups, link) for link in links]
-        labels = [groups.links[link].pair for link in links]
+        drawn = [groups.links[link] for link in links]
+        hints = [f"{escape(one.pair)}, weight {weight(one.weight)}" for one in drawn]
+        labels = [one.pair for one in drawn]
         for side, points in enumerate(groups.points[method]):
             x, y = points[links].T.tolist()
             words = {"name": name, "in_legend": side == 0, "labels": labels, "hints": hints, "hover": "%{hovertext}"}
@@ -40,8 +41,3 @@ def short(group: LinkGroup) -> str:
     """ "44% the token before"; of an unexplained group the commonest pairs of words."""
     name = f"{percent(group.share, 0)} {group.name}"
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip(' ,')}…"
-
-
-def _hint(groups: LinkGroups, number: int) -> str:
-    link = groups.links[number]
-    return f"{escape(link.pair)}, weight {weight(link.weight)}"

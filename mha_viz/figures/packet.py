@@ -306,7 +306,8 @@ def requested(attention: Attention) -> dict[str, object]:
 
 
 def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview) -> dict[str, object]:
-    text, heads = attention.queries, attention.heads
+    text, heads, maps = attention.queries, attention.heads, attention.every_head()
+    of_model = [in_model(attention.made, head) for head in maps]
     return {
         "key": attention.key,
         "of": belongs_to(attention),
@@ -320,18 +321,11 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
-        **_heads_in_model(attention),
+        **({"in_model": of_model} if of_model != [*maps] else {}),
         "full": [head.place(heads) for head in full],
         "metrics": thumbnails.metrics,
         "themes": _THEMES,
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
-
-
-def _heads_in_model(attention: Attention) -> dict[str, object]:
-    """The head of the model in each map, or of rollout its layer, if only some were kept."""
-    maps = attention.every_head()
-    heads = [in_model(attention.made, head) for head in maps]
-    return {"in_model": heads} if heads != [*maps] else {}
 
 
 def axis_tokens(text: TokenizedText) -> dict[str, object]:

@@ -297,18 +297,12 @@ def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], PlaceOfEach
     """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing differs."""
     table: list[list[PlaceOfEach | None]] = [[None] * len(texts) for _ in texts]
     for (i, j), place in of.items():
-        table[i][j] = place
-        table[j][i] = _turned(place, len(texts[j].groups))
+        turned: PlaceOfEach = [None] * len(texts[j].groups)
+        for a, b in reversed(list(enumerate(place))):  # if several share a partner, it is that of the first
+            if b is not None:
+                turned[b] = a
+        table[i][j], table[j][i] = place, turned
     return table
-
-
-def _turned(place: PlaceOfEach, count: int) -> PlaceOfEach:
-    """The same partners seen from the other side; if several share one, the first of them."""
-    inverse: PlaceOfEach = [None] * count
-    for i, j in reversed(list(enumerate(place))):
-        if j is not None:
-            inverse[j] = i
-    return inverse
 
 
 def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitName | None:

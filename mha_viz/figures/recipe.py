@@ -54,10 +54,8 @@ def _reading(name: str, attention: Attention) -> str:
     call = _call(request, attention.revision) if request is not None and _says_all(attention, request) else ""
     for step in later_steps(attention):
         call = call and _after(call, step)
-    return f"{name} = {call}" if call else _opened(name, attention)
-
-
-def _opened(name: str, attention: Attention) -> str:
+    if call:
+        return f"{name} = {call}"
     file = f"{attention.key[:8]}.npz"
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.open_attention({file!r})"
 

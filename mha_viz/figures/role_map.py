@@ -117,13 +117,10 @@ def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
     """Black or white for text on a coloured cell, whichever reads better."""
     if not findings:
         return theme.muted
-    empty, full = (_channels(c) for c in (theme.paper, theme.heads[COLOURS[findings[0].role]]))
+    ends = theme.paper, theme.heads[COLOURS[findings[0].role]]
+    empty, full = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
     mixed = empty + (full - empty) * strength(findings[0])
     return readable("#" + "".join(f"{round(c):02x}" for c in mixed))
-
-
-def _channels(colour: str) -> np.ndarray:
-    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], float)
 
 
 def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:

@@ -276,19 +276,14 @@ def _selected() -> tuple[Model, ...]:
 
 def _of_these(name: str, models: tuple[Model, ...]) -> Model:
     """The model among ``models``, or a snapshot of one, that a name refers to, if its files may be used."""
-    match = next((m for m in models if name and name in (m.name, "" if m.revision else m.hub_id)), None) or _past(
-        name, models
-    )
+    match = next((m for m in models if name and name in (m.name, "" if m.revision else m.hub_id)), None)
+    past = None if match else _snapshot(name)
+    if past and past.name.partition("@")[0] in {m.name for m in models}:
+        match = past
     if match is None or (only_here() and not _present(match)):
         remedy = f"Choose one of: {', '.join(m.name for m in models)}." if restricted() else "Choose one from the list."
         raise ModelNotAllowed(f"This server does not offer {quoted(name)}.", remedy)
     return match
-
-
-def _past(name: str, models: tuple[Model, ...]) -> Model | None:
-    """A snapshot of one of the models."""
-    past = _snapshot(name)
-    return past if past and past.name.partition("@")[0] in {m.name for m in models} else None
 
 
 def _present(model: Model) -> bool:

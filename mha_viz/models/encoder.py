@@ -254,14 +254,6 @@ class Encoder(InParts, LoadedModel):
 
     def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         """The last states, [sentence, n, d_model], float32; without rows if the tap ended the pass earlier."""
-        states = self._forward(ids, types, tap)
-        if tap.seen != self.layers:
-            raise ModelUnsupported(
-                f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
-            )
-        return states
-
-    def _forward(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
         inputs: dict[str, Any] = {"input_ids": self._tokens(*ids)}
         if self._typed:
             inputs["token_type_ids"] = torch.tensor(types, device=self.device)
@@ -270,6 +262,10 @@ class Encoder(InParts, LoadedModel):
         states: torch.Tensor = torch.empty(0)
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
+        if tap.seen != self.layers:
+            raise ModelUnsupported(
+                f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
+            )
         return states.float()
 
     def _prepare(self) -> None:

@@ -137,28 +137,8 @@ class EncoderDecoder(LoadedModel):
 
     def _target(self, source: TextPieces, typed: str) -> TextPieces:
         """The pieces of a target; the model generates it if none was typed."""
-        return self._typed_target(typed) if typed.strip() else self._written(source)
-
-    def _typed_target(self, target: str) -> TextPieces:
-        """The pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
-        read = self._target_tokenizer.read(target)
-        pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]
-        while pieces and _is_added(pieces[-1][1]):  # the token that ends a text is predicted, not read
-            pieces.pop()
-        if self._writing.first is not None:
-            while pieces and _is_added(pieces[0][1]):
-                pieces.pop(0)
-        begin = [(token, self._special(token), 0) for token in self._beginning()]
-        if read.cut or len(begin) + len(pieces) > self.limit:
-            raise TextError(
-                f"The target is longer than {self.name} reads: {self.limit} pieces, its start token included.",
-                "Shorten the target.",
-            )
-        ids, named, types = map(list, zip(*begin, *pieces, strict=True))
-        return TextPieces(read.text, "", ids, types, named, None)
-
-    def _written(self, source: TextPieces) -> TextPieces:
-        """The pieces of the target that the model generates."""
+        if typed.strip():
+            return self._typed_target(typed)
         if not self._can_write:
             raise ModelUnsupported(
                 f"The files of {quoted(self.name)} lack the weights that write a target.", "Type a target."
@@ -170,6 +150,25 @@ class EncoderDecoder(LoadedModel):
         if not text.strip():
             raise EmptyText(f"{self.name} ends the target before its first word.", "Type a target.")
         return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
+
+    def _typed_target(self, target: str) -> TextPieces:
+        """The pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
+        read = self._target_tokenizer.read(target)
+        pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]
+        while pieces and _is_added(pieces[-1][1]):  # the token that ends a text is predicted, not read
+            pieces.pop()
+        if self._writing.first is not None:
+            while pieces and _is_added(pieces[0][1]):
+                pieces.pop(0)
+        first = self._start(), self._writing.first
+        begin = [(token, self._special(token), 0) for token in first if token is not None]
+        if read.cut or len(begin) + len(pieces) > self.limit:
+            raise TextError(
+                f"The target is longer than {self.name} reads: {self.limit} pieces, its start token included.",
+                "Shorten the target.",
+            )
+        ids, named, types = map(list, zip(*begin, *pieces, strict=True))
+        return TextPieces(read.text, "", ids, types, named, None)
 
     def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
         """The text of some pieces, and the span of each piece in it: what it adds to the text of those before it."""
@@ -191,10 +190,6 @@ class EncoderDecoder(LoadedModel):
             word += word < 0 or text[start:end][:1].isspace()
             pieces.append(Piece(self._named(token), start, end, word, 0, token != unknown))
         return text, pieces
-
-    def _beginning(self) -> list[int]:
-        """The tokens that a target begins with."""
-        return [self._start()] + ([] if self._writing.first is None else [self._writing.first])
 
     def _start(self) -> int:
         if self._writing.start is None:

@@ -81,12 +81,16 @@ def local_folder(model: Model) -> Path | None:
     installed.
     """
     if model.kind == "bundled":
-        return _bundle(model.path)
+        folder = _installed(model.path)
+        with _bundle_lock:
+            if not digests.are_those(folder, {WEIGHTS: BUNDLE_SHA256[model.path]}):
+                problem = f"The weights in the package {model.path} are damaged."
+                raise ModelBroken(problem, f"{_install(model.path)} --force-reinstall")
+        return folder
     if model.kind == "own":
         name, _, step = model.path.partition("@")
         return snapshots.unpacked(asset(name), int(step)) if step else asset(name)
-    folder, _ = _checked(model)
-    return folder
+    return _checked(model)[0]
 
 
 def facts(model: Model) -> Facts | None:
@@ -109,15 +113,6 @@ def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
         return Path(model.path), check_again(Path(model.path), model)
     cached = (_cached(hub_id, model.revision) for hub_id in hub_ids(model))
     return next((one for one in cached if one is not None), (None, None))
-
-
-def _bundle(package: str) -> Path:
-    folder = _installed(package)
-    with _bundle_lock:
-        if not digests.are_those(folder, {WEIGHTS: BUNDLE_SHA256[package]}):
-            problem = f"The weights in the package {package} are damaged."
-            raise ModelBroken(problem, f"{_install(package)} --force-reinstall")
-    return folder
 
 
 @cache
@@ -257,8 +252,13 @@ def _download(model: Model, watch: _Watch) -> Path:
 def _list_files(model: Model, watch: _Watch) -> _Listing:
     who, listed = quoted(model.name), _in_child(model, watch, METADATA_SECONDS)
     files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
-    names = _needed(files, who)
-    _check_size(sum(files[n].size for n in names), who)
+    names, limit = _needed(files, who), max_megabytes()
+    total = sum(files[n].size for n in names)
+    if total > limit * 1e6:
+        raise ModelUnsupported(
+            f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
+            "Choose a smaller model" + ("." if hosted() else f", or start the app with a larger {SIZE_SETTING}."),
+        )
     return _Listing(listed["commit"], {n: files[n] for n in names})
 
 
@@ -286,15 +286,6 @@ def _needed(names: Collection[str], who: str) -> list[str]:
     if not weights:
         raise no_safetensors(who)
     return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
-
-
-def _check_size(total: int, who: str) -> None:
-    limit = max_megabytes()
-    if total > limit * 1e6:
-        raise ModelUnsupported(
-            f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
-            "Choose a smaller model" + ("." if hosted() else f", or start the app with a larger {SIZE_SETTING}."),
-        )
 
 
 def max_megabytes() -> int:

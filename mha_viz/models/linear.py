@@ -125,7 +125,12 @@ def pack(model: nn.Module) -> None:
         return
     # Without the layers themselves, so that each is freed when its packed form has taken its place.
     for parent in [module for module in model.modules() if type(module) not in (nn.Linear, Conv1D)]:
-        fused = _fuse(parent)
+        fused = set()  # linear layers that include their activation, which itself becomes the identity
+        for linear, activation in _FUSED:
+            pair = getattr(parent, linear, None), getattr(parent, activation, None)
+            if type(pair[0]) is nn.Linear and isinstance(pair[1], GELUActivation):
+                setattr(parent, activation, nn.Identity())
+                fused.add(linear)
         for name, child in list(parent.named_children()):
             packed = _packed(child, gelu=name in fused)
             if packed is not None:
@@ -149,17 +154,6 @@ def _page_out(weight: torch.Tensor) -> None:
         length = (weight.data_ptr() + weight.nbytes - start) // mmap.PAGESIZE * mmap.PAGESIZE
         if length > 0:  # an older kernel or another library may refuse: then nothing changes
             ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(length), _MADV_PAGEOUT)
-
-
-def _fuse(parent: nn.Module) -> set[str]:
-    """The children of ``parent`` that include their activation; the activation itself becomes the identity."""
-    fused = set()
-    for linear, activation in _FUSED:
-        pair = getattr(parent, linear, None), getattr(parent, activation, None)
-        if type(pair[0]) is nn.Linear and isinstance(pair[1], GELUActivation):
-            setattr(parent, activation, nn.Identity())
-            fused.add(linear)
-    return fused
 
 
 @cache

@@ -7,7 +7,7 @@ is being returned and the next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -79,9 +79,12 @@ def _in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_word
     with pass_lock.worker_pool() as workers:
         before: list[_Place] = []
         for window in _windows(encoder, texts):
-            submitted = _submit(encoder, window.texts, batch_words, workers)
+            places: dict[int, _Place] = {}
+            for numbers in batches(window.texts, encoder.layers * encoder.heads, batch_words):
+                future = workers.submit(_batch, encoder, [window.texts[number] for number in numbers])
+                places |= {number: (future, at) for at, number in enumerate(numbers)}
             yield from _results(before)
-            before = submitted
+            before = [places[number] for number in range(len(window.texts))]
             if window.error is not None:
                 yield from _results(before)
                 raise window.error
@@ -106,15 +109,6 @@ def _windows(encoder: Encoder, texts: Iterable[str | Sequence[str]]) -> Iterator
 
 
 _Place = tuple["Future[list[Attention]]", int]  # where the attention of a text will be: a batch and a position in it
-
-
-def _submit(encoder: Encoder, texts: Sequence[Prepared], batch_words: int, workers: Executor) -> list[_Place]:
-    """Begin the batches of a window; returns where the result of each text will be, in order."""
-    places: dict[int, _Place] = {}
-    for numbers in batches(texts, encoder.layers * encoder.heads, batch_words):
-        future = workers.submit(_batch, encoder, [texts[number] for number in numbers])
-        places |= {number: (future, at) for at, number in enumerate(numbers)}
-    return [places[number] for number in range(len(texts))]
 
 
 def _results(places: list[_Place]) -> Iterator[Attention]:

@@ -166,7 +166,8 @@ class Opened:
 
     def _distances(self, n: int) -> tuple[float, Relative | None]:
         """The factor of the scores, and what distances add to them."""
-        scaling = _scaling(self._place.holder, self._model.config)
+        d_k = self._model.config.hidden_size / self._model.config.num_attention_heads
+        scaling = float(getattr(self._place.holder, "scaling", d_k**-0.5))
         if self._relative is None:
             return scaling, None
         return self._relative(self._place.holder, self._heard["given"], scaling, n)
@@ -253,11 +254,6 @@ def scale_of(norm: Any, eps: float) -> Floats:
     """The factor of an RMSNorm: its weight or, in Gemma, 1 + its weight. Its output for ones shows which."""
     with torch.inference_mode():
         return array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)
-
-
-def _scaling(holder: Any, config: Any) -> float:
-    """The factor of the scores; 1/√d_k if the module does not state it."""
-    return float(getattr(holder, "scaling", (config.hidden_size / config.num_attention_heads) ** -0.5))
 
 
 def _entered(arguments: Sequence[torch.Tensor], _: torch.Tensor) -> torch.Tensor:

@@ -43,8 +43,10 @@ def unpacked(folder: Path, step: int) -> Path:
             try:
                 return _put(folder, step, _passing() / place)
             except (OSError, _library_error()) as error:
+                full = "the disk is full" if "No space left" in str(error) else ""
+                reason = full or (getattr(error, "strerror", None) or "it cannot be written").lower()
                 raise ModelBroken(
-                    f"Step {step:,} of {folder.name} cannot be unpacked: {_reason(error)}.",
+                    f"Step {step:,} of {folder.name} cannot be unpacked: {reason}.",
                     f"Make room on the disk, or name another folder in {HOME}.",
                 ) from error
 
@@ -56,11 +58,6 @@ def _library_error() -> type[Exception]:
     from safetensors import SafetensorError  # of its writer, also for a full disk
 
     return SafetensorError
-
-
-def _reason(error: Exception) -> str:
-    full = "No space left" in str(error)
-    return "the disk is full" if full else (getattr(error, "strerror", None) or "it cannot be written").lower()
 
 
 def _put(folder: Path, step: int, into: Path) -> Path:

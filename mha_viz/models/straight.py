@@ -74,7 +74,11 @@ class Straight:
         """The last states from x, the input of the layer after those that the tap has seen."""
         for layer in self._layers[tap.seen :]:
             tap.enters(x)
-            x = _through(layer, x, tap)
+            x = _normalised(layer.output_norm, _added(layer.output, _attended(layer.attention, x, tap), x))
+            between = _given(layer.wide, x)
+            if layer.act is not None:
+                between = layer.act(between)
+            x = _normalised(layer.narrow_norm, _added(layer.narrow, between, x))
         return x
 
 
@@ -87,15 +91,6 @@ def _embedded(embeddings: Any, ids: torch.Tensor, types: torch.Tensor | None) ->
     x = torch.embedding(embeddings.word_embeddings.weight, ids)
     segments = torch.embedding(embeddings.token_type_embeddings.weight, types)
     return _normalised(embeddings.LayerNorm, x + segments + places)
-
-
-def _through(layer: _Layer, x: torch.Tensor, tap: Tap) -> torch.Tensor:
-    """What leaves a layer that is given x, both [sentence, n, d_model]."""
-    x = _normalised(layer.output_norm, _added(layer.output, _attended(layer.attention, x, tap), x))
-    between = _given(layer.wide, x)
-    if layer.act is not None:
-        between = layer.act(between)
-    return _normalised(layer.narrow_norm, _added(layer.narrow, between, x))
 
 
 def _listened(*modules: Any) -> bool:

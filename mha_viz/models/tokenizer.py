@@ -56,7 +56,9 @@ class Tokenizer:
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
-        self.delimiters = _delimiters(tokenizer)
+        stand_for_a_word = {tokenizer.mask_token_id, tokenizer.unk_token_id}
+        ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
+        self.delimiters = frozenset((set(tokenizer.all_special_ids) - stand_for_a_word) | ends) - {None}
         self.unknown = tokenizer.unk_token_id
         self._has_pairs = pairs and _has_pairs(self._backend)
         self._blank = _blank(self._backend)
@@ -183,14 +185,6 @@ def panics_in_words(name: str) -> Iterator[None]:
         _log.warning("%s: %s", name, error)
         problem = f"The tokenizer or the weights of {quoted(name)} crashed the library that reads them."
         raise ModelBroken(problem, "Try another text, or another model.") from None
-
-
-def _delimiters(tokenizer: Any) -> frozenset[int]:
-    """Ids of the special tokens that separate words and do not stand for one: all except the mask and the unknown
-    word."""
-    stands_for_a_word = {tokenizer.mask_token_id, tokenizer.unk_token_id}
-    ends = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
-    return frozenset((set(tokenizer.all_special_ids) - stands_for_a_word) | ends) - {None}
 
 
 def _has_pairs(tokenizer: Any) -> bool:

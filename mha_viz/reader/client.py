@@ -48,8 +48,17 @@ class Reader:
         model, if it needs one."""
         packed, arrays = CODEC.pack((values, named))
         message = {"verb": verb.__name__, "values": packed}
-        heading, arrays = self._received(verbs.model_of(*values), message, arrays)
-        result: T = CODEC.parse(heading["value"], arrays)
+        model = verbs.model_of(*values)
+        with self._lock:
+            try:
+                heading, answer = self._answered(model, message, arrays)
+            except EOFError:  # the process may have been killed since the last request: try once more
+                heading, answer = self._answered(model, message, arrays, again=True)
+            with suppress(OSError):  # no other process can begin now: the answer is here all the same
+                self._starter.prepare()
+        if "error" in heading:
+            raise messages.error_of(heading)
+        result: T = CODEC.parse(heading["value"], answer)
         return result
 
     @property
@@ -68,18 +77,6 @@ class Reader:
         with self._lock:
             self._end()
             self._starter.close()
-
-    def _received(self, model: str, message: Json, arrays: Sequence[Array]) -> tuple[Json, list[Array]]:
-        with self._lock:
-            try:
-                heading, answer = self._answered(model, message, arrays)
-            except EOFError:  # the process may have been killed since the last request: try once more
-                heading, answer = self._answered(model, message, arrays, again=True)
-            with suppress(OSError):  # no other process can begin now: the answer is here all the same
-                self._starter.prepare()
-        if "error" in heading:
-            raise messages.error_of(heading)
-        return heading, answer
 
     def _answered(
         self, model: str, message: Json, arrays: Sequence[Array], again: bool = False

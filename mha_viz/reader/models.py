@@ -39,11 +39,15 @@ class Models:
 
     def opened(self, name: str) -> AnyModel:
         """The model, with one stack of layers or two, loaded if it is not. Raises ModelError's family."""
-        if name in self._encoders and self._has_changed(name):
-            del self._encoders[name]
-            self._means.pop(name, None)
+        if name in self._encoders:
+            folder, before = self._encoders[name].folder, self._stamps.get(name)
+            if folder is not None and before and stamps(folder) not in (before, frozenset()):  # other files by now
+                del self._encoders[name]
+                self._means.pop(name, None)
         if name not in self._encoders:
-            self._stamps[name] = _folder_stamps(name)  # before reading: later changes are noticed
+            model = catalog.resolve(name)  # only the files of a user's folder change
+            # Before reading, so that later changes are noticed.
+            self._stamps[name] = stamps(Path(model.path)) if model.kind == "folder" else frozenset()
             self._encoders[name] = load(name, download=False)
             gc.freeze()  # so that the garbage collector skips half a million objects of the model libraries
         self._encoders.move_to_end(name)
@@ -53,11 +57,6 @@ class Models:
         if encoder.folder is not None:  # the server decides by last use which downloads to delete
             budget.used(encoder.folder)
         return encoder
-
-    def _has_changed(self, name: str) -> bool:
-        """True if the files of a loaded folder have changed since they were read."""
-        folder, before = self._encoders[name].folder, self._stamps.get(name)
-        return folder is not None and bool(before) and stamps(folder) not in (before, frozenset())
 
     def measure(self, name: str, first: int, end: int) -> None:
         """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the mean outputs of a model's heads;
@@ -86,12 +85,6 @@ class Models:
 
 def _missing() -> MeansMissing:
     return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
-
-
-def _folder_stamps(name: str) -> Stamps:
-    """The state of the files of a model in a user's folder; empty for other models, whose files do not change."""
-    model = catalog.resolve(name)
-    return stamps(Path(model.path)) if model.kind == "folder" else frozenset()
 
 
 @cache

@@ -118,7 +118,10 @@ def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:
         return scored
     corpus = open_sentences(source)
     if scored:
-        _check_annotation(corpus, scored[0])
+        if corpus.digest == scored[0].digest:
+            problem = f"The recipes are from the same corpus, {corpus.name}."
+            raise CorpusError(problem, "Name a corpus of another origin.")
+        _check_annotated(scored[0], corpus.name, corpus.has_trees, corpus.has_chains)
     return [corpus, *scored]
 
 
@@ -194,10 +197,6 @@ class _Study:
         for folder in self.folder.glob(f"{CORPUS_FOLDER}*") if self.folder else ():
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _folder(self, number: int) -> Path | None:
-        """For the sums of a corpus."""
-        return self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
-
     # ---- the choice
 
     def _saved(self) -> _Fit | None:
@@ -222,7 +221,10 @@ class _Study:
 
     def _fitted(self) -> _Fit:
         """Rules and shares, from the first sentences. Raises Cancelled."""
-        halves = self._first()
+        texts = numbered(self.encoder, self.corpora[0], self.most)
+        sizes = np.cumsum([len(text) ** 2 for _, text in texts])
+        some = texts[: max(1, int((sizes <= CELLS // max(self.heads, len(RULES))).sum()))]  # for which memory has room
+        halves = [[text for number, text in some if number % 2 == half] for half in (0, 1)]
         half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
         rows = fitting.rows_by_class(self._read(self.models[0], halves[half], 0.1))
         others = self._read(self.models[0], halves[1 - half], 0.2)
@@ -232,14 +234,6 @@ class _Study:
         if self._file:
             write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key, "half": half}, self._file)
         return _Fit(chosen, by_chance, half)
-
-    def _first(self) -> tuple[list[RuleText], list[RuleText]]:
-        """Even and odd sentences from the beginning of the corpus, as many as memory has room for."""
-        texts = numbered(self.encoder, self.corpora[0], self.most)
-        sizes = np.cumsum([len(text) ** 2 for _, text in texts])
-        some = texts[: max(1, int((sizes <= CELLS // max(self.heads, len(RULES))).sum()))]
-        even, odd = ([text for number, text in some if number % 2 == half] for half in (0, 1))
-        return even, odd
 
     def _read(self, encoder: Encoder, texts: Sequence[RuleText], share: float) -> list[tuple[RuleText, Weights]]:
         """The texts with their attention, in their order; then ``share`` of the choice is done."""
@@ -266,7 +260,8 @@ class _Study:
         def report(so_far: Progress) -> None:
             self.progress(Progress(round(1000 * (begins + part * (number + so_far.fraction))), 1000))
 
-        kind, folder, models = OfRecipes(self.most, shares), self._folder(number), self.models[: len(shares)]
+        kind, models = OfRecipes(self.most, shares), self.models[: len(shares)]
+        folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
             sums = self.cluster.sums(self.encoder, layout, folder, passes, kind, self.progress)
@@ -356,13 +351,6 @@ def _numbered(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int
             continue
         if len(pieces) <= LONGEST:
             yield number, RuleText(sentence, pieces, bool(encoder.causal))
-
-
-def _check_annotation(corpus: Corpus, score: Corpus) -> None:
-    """Raise CorpusError unless the second corpus is another one and annotated like the first."""
-    if corpus.digest == score.digest:
-        raise CorpusError(f"The recipes are from the same corpus, {corpus.name}.", "Name a corpus of another origin.")
-    _check_annotated(score, corpus.name, corpus.has_trees, corpus.has_chains)
 
 
 def _check_annotated(score: Corpus, name: str, trees: bool, chains: bool) -> None:

@@ -31,7 +31,7 @@ from mha_viz.models.cores import MOST, pass_lock
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.measures import PROFILE, SumKind, Texts, counts
 from mha_viz.study.plan import BATCH
-from mha_viz.study.sums import LEFT_OUT, PASSES, Array, LineLeftOut, Sums, first_sentences, read
+from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Sums, first_sentences, read
 from mha_viz.study.tables import profile_of_sums
 
 MAX_SUBMITTED = 2 * MOST  # batches that are submitted before the first of them is merged
@@ -170,9 +170,14 @@ class Run:
         sums = self.sums()
         if self.shard.trees:
             sums.arrays |= self._gold(sums)
-        lines = self._left_out()
-        sums.counted = Counter({**counts(self.shard), "left_out": len(lines)})
-        sums.left_out = lines[:LEFT_OUT]
+        corpus, lines = self.shard.corpus, self.shard.plan.left_out
+        unread = sum(pieces is None for pieces in self.shard.plan.sentences)
+        of_corpus = corpus.left_out if isinstance(corpus, Corpus) else ()
+        # In the order in which a study lists what is left out: sentences, chunks, annotation.
+        reasons = enumerate((lines[:unread], lines[unread:], of_corpus))
+        left_out = tuple((why, self.number, at, line) for why, group in reasons for at, line in enumerate(group))
+        sums.counted = Counter({**counts(self.shard), "left_out": len(left_out)})
+        sums.left_out = left_out[:LEFT_OUT]
         for name in sums.of("done"):
             del sums.arrays[f"done/{name}"]
         return sums
@@ -257,15 +262,6 @@ class Run:
         of_gold = gold(shard.relations, read)._asdict()
         of_gold["cases"] = cases(shard.relations, read, documents, shard.first)
         return {f"gold/{name}": array for name, array in of_gold.items()}
-
-    def _left_out(self) -> tuple[LineLeftOut, ...]:
-        """What is left out, in the order in which a study lists it: sentences, chunks, annotation."""
-        lines = self.shard.plan.left_out
-        unread = sum(pieces is None for pieces in self.shard.plan.sentences)
-        corpus = self.shard.corpus
-        of_corpus = corpus.left_out if isinstance(corpus, Corpus) else ()
-        reasons = enumerate((lines[:unread], lines[unread:], of_corpus))
-        return tuple((why, self.number, at, line) for why, group in reasons for at, line in enumerate(group))
 
 
 def _done(name: str, kind: str, texts: Texts, sums: Sums) -> Array:

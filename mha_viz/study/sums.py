@@ -131,7 +131,10 @@ class Sums:
         axes = _axes(name)
         for axis, kind in axes.items():
             if axis > 0 and cells[kind] is not ...:
-                array = _spread(array, axis, cells[kind], len(self._labels[kind]))
+                shape = (*array.shape[:axis], len(self._labels[kind]), *array.shape[axis + 1 :])
+                spread = np.zeros(shape, array.dtype)
+                spread[(slice(None),) * axis + (list(cells[kind]),)] = array
+                array = spread
         if name not in self.arrays:
             size = (len(self._labels[axes[0]]),) if 0 in axes else array.shape[:1]
             self.arrays[name] = np.zeros((*size, *array.shape[1:]), array.dtype)
@@ -244,15 +247,6 @@ def _axes(name: str) -> Mapping[int, str]:
     """The labelled axes of an array."""
     first, _, rest = name.partition("/")
     return AXES.get(rest if first in PASSES else name, {})
-
-
-def _spread(array: Array, axis: int, places: Sequence[int], size: int) -> Array:
-    """The array enlarged to ``size`` cells along an axis, with its values at ``places``."""
-    shape = list(array.shape)
-    shape[axis] = size
-    spread = np.zeros(shape, array.dtype)
-    spread[(slice(None),) * axis + (list(places),)] = array
-    return spread
 
 
 # ---- on disk --------------------------------------------------------------------------------------------------------

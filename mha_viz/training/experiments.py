@@ -154,7 +154,10 @@ def _train_runs(
         start = experiment.starts.get(label, experiment.start)
         model = new_model(shape, settings.seed, start, experiment.task)
         steps = recorded_steps(settings.steps, recorded_count(len(layers)))
-        trained.append((_run(label, shape, list(train(model, settings, weight, steps, on_step))), model))
+        recorded = list(train(model, settings, weight, steps, on_step))
+        arrays = {name: _frozen(np.stack([values[name] for values in recorded])) for name in recorded[0]}
+        parameters, multiply_adds = costs.parameters(shape), costs.multiply_adds(shape, WORDS)
+        trained.append((TrainingRun(label, shape.heads, parameters, multiply_adds, **arrays), model))
     return trained
 
 
@@ -266,11 +269,6 @@ def relation_weights(maps: Array, places: Array) -> Array:
     defined = places >= 0
     by_relation = [weights[..., r][:, defined[..., r]].mean(axis=1) for r in range(places.shape[-1])]
     return np.stack(by_relation, axis=1)
-
-
-def _run(label: str, shape: Shape, recorded: list[dict[str, Array | float]]) -> TrainingRun:
-    arrays = {name: _frozen(np.stack([values[name] for values in recorded])) for name in recorded[0]}
-    return TrainingRun(label, shape.heads, costs.parameters(shape), costs.multiply_adds(shape, WORDS), **arrays)
 
 
 def _frozen(values: Array) -> Array:

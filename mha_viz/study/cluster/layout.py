@@ -130,7 +130,8 @@ def _parts_of_file(
         spans, name, place = [], start.document, 0
         for document, count in one.documents:
             name = _name_in_file(document, place, start)
-            spans.append((_renamed(name, prefix, has_chains), count))
+            alone = prefix is None or not (name or has_chains)
+            spans.append((name if alone else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
             place += count
         yield Part(shard, cut.kind, start, at, first, one.sentences, tuple(spans), prefix is not None)
         first += one.sentences
@@ -143,11 +144,6 @@ def _name_in_file(document: str, place: int, start: PartStart) -> str:
     if document == GOES_ON:
         return start.document
     return f"document {start.sentences + place}" if document == f"document {place}" else document
-
-
-def _renamed(document: str, prefix: str | None, has_chains: bool) -> str:
-    """The name of a document in a corpus of several files (``corpus.sources``)."""
-    return document if prefix is None or not (document or has_chains) else f"{prefix}{document}"
 
 
 def corpus_of(part: Part) -> Corpus:

@@ -87,126 +87,200 @@ import { hideUntilSettled } from "./settled.js";
  * @property {string[]} signed
  */
 
-/**
- * `moment` is counted in recorded steps; `sent`: those that the server was told and has not answered.
- *
- * @typedef {{ data: PlayerData, moment: number, playing: number | null, sent: Set<number>, parts: Parts,
- *   ended: boolean }} PlayerState
- */
-
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
 const MOVED = "mha-player-moved"; // one of several trainings side by side is at another moment
 const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
 
-/** @type {(root: HTMLElement, send: Send) => { show: (data: PlayerData) => void }} */
-export function player(root, send) {
-  /** @type {PlayerState} */
-  const state = /** @type {any} */ ({
-    data: null,
-    moment: 0,
-    playing: null,
-    sent: new Set(),
-    parts: null,
-    ended: false,
-  });
-  window.addEventListener("popstate", function onHistory() {
-    if (!root.isConnected) window.removeEventListener("popstate", onHistory);
-    else if (state.sent.size) takeBack(state);
-  });
-  window.addEventListener(MOVED, function onMoved(event) {
-    const { by, moment } = /** @type {CustomEvent<{ by: PlayerState, moment: number }>} */ (event).detail;
-    if (!root.isConnected) window.removeEventListener(MOVED, onMoved);
-    else if (by !== state && by.data.steps.join() === state.data?.steps.join()) {
-      stop(state);
-      state.moment = moment;
-      draw(state);
-    }
-  });
-  return { show: (data) => drawTraining(root, state, send, data) };
-}
+/**
+ * Another moment of a training: by which drawing of it, and of which steps.
+ *
+ * @typedef {{ by: Player, steps: string, moment: number }} Moved
+ */
 
-// Back before the server has answered to a step: the answer may never come, and its last one holds.
-/** @type {(state: PlayerState) => void} */
-function takeBack(state) {
-  stop(state);
-  state.sent.clear();
-  state.moment = state.data.at;
-  draw(state);
-}
+class Player {
+  #data = /** @type {PlayerData | null} */ (null);
+  #moment = 0; // counted in recorded steps
+  #playing = /** @type {number | null} */ (null);
+  #sent = /** @type {Set<number>} */ (new Set()); // the steps that the server was told and has not answered
+  #hasEnded = false;
+  #parts = /** @type {Parts} */ ({});
+  #root;
+  #send;
 
-/** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => void} */
-function drawTraining(root, state, send, data) {
-  const before = state.data;
-  state.data = data;
-  if (before?.key !== data.key) {
-    stop(state);
-    state.sent.clear();
-    state.ended = state.ended && before?.maps === data.maps; // the same training
-    state.moment = data.at;
-    state.parts = build(root, state, send, data);
-  } else if (data.at !== before.at && !state.sent.delete(data.at) && !state.playing) {
-    state.moment = data.at; // Back, or a link
+  /** @param {HTMLElement} root @param {Send} send */
+  constructor(root, send) {
+    this.#root = root;
+    this.#send = send;
+    window.addEventListener("popstate", this.#onHistory);
+    window.addEventListener(MOVED, this.#onMoved);
   }
-  // An answer that was given since this was drawn plays; a drawing that comes anew does not.
-  if (before && data.play !== before.play && !state.playing) play(state, send);
-  else draw(state);
-}
 
-/** @type {(root: HTMLElement, state: PlayerState, send: Send, data: PlayerData) => Parts} */
-function build(root, state, send, data) {
-  const verdict = make("p", { class: "verdict", "aria-live": "polite" });
-  const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
-  /** @type {(text: string) => string} */
-  const say = (text) => (pointed.textContent = text);
-  const maps = mapsOf(data, say);
-  const flow = data.flow ? flowOf(data, data.flow) : null;
-  const matrices = data.matrices.length ? matricesOf(data, say) : null;
-  const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
-  const notes = data.marks.map(() => make("output"));
-  const bar = barOf(state, send, data);
-  const words = make("div", { class: "said" }, verdict, pointed);
-  if (!state.parts) hideUntilSettled(bar.root);
-  bar.root.append(words);
-  root.replaceChildren(
-    make(
-      "div",
-      { class: "legend" },
-      ...key(data.marks, notes),
-      ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
-    ),
-    maps.root,
-    data.steps.length > 1 ? bar.root : words,
-    ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
-    ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
-  );
-  return { ...bar, verdict, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
-}
+  stop() {
+    this.#pause();
+    window.removeEventListener("popstate", this.#onHistory);
+    window.removeEventListener(MOVED, this.#onMoved);
+  }
 
-// Play, the curve that is the slider, and the step in view.
-/** @type {(state: PlayerState, send: Send, data: PlayerData) => Parts} */
-function barOf(state, send, data) {
-  const onclick = () => toggle(state, send);
-  const button = make("button", { type: "button", class: "play", hidden: Boolean(data.follows), onclick });
-  const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
-  slider.setAttribute("aria-label", "Step of training");
-  slider.oninput = () => {
-    stop(state);
-    state.moment = Number(slider.value);
-    move(state);
+  // Back before the server has answered to a step: the answer may never come, and its last one holds.
+  #onHistory = () => {
+    if (!this.#sent.size || !this.#data) return;
+    this.#sent.clear();
+    this.#moveTo(this.#data.at);
   };
-  slider.onchange = () => report(state, send);
-  const step = make("output", { class: "step" });
-  const scrubber = data.curves ? scrubberOf(slider, data.curves) : null;
-  const at = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
-  const root = make(
-    "div",
-    { class: "bar", role: "group", "aria-label": "Training" },
-    button,
-    scrubber?.root ?? slider,
-    at,
-  );
-  return { root, button, slider, step, scrubber };
+
+  #onMoved = (/** @type {Event} */ event) => {
+    const { by, steps, moment } = /** @type {CustomEvent<Moved>} */ (event).detail;
+    if (by !== this && steps === this.#data?.steps.join()) this.#moveTo(moment);
+  };
+
+  /** @type {(data: PlayerData) => void} */
+  show(data) {
+    const before = this.#data;
+    this.#data = data;
+    if (before?.key !== data.key) {
+      this.#pause();
+      this.#sent.clear();
+      this.#hasEnded &&= before?.maps === data.maps; // the same training
+      this.#moment = data.at;
+      this.#build(data, !before);
+    } else if (data.at !== before.at && !this.#sent.delete(data.at) && !this.#playing) {
+      this.#moment = data.at; // Back, or a link
+    }
+    // An answer that was given since this was drawn plays; a drawing that comes anew does not.
+    if (before && data.play !== before.play && !this.#playing) this.#play(data);
+    else this.#draw();
+  }
+
+  /** @type {(data: PlayerData, isFirst: boolean) => void} */
+  #build(data, isFirst) {
+    const verdict = make("p", { class: "verdict", "aria-live": "polite" });
+    const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
+    /** @type {(text: string) => string} */
+    const say = (text) => (pointed.textContent = text);
+    const maps = mapsOf(data, say);
+    const flow = data.flow ? flowOf(data, data.flow) : null;
+    const matrices = data.matrices.length ? matricesOf(data, say) : null;
+    const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
+    const notes = data.marks.map(() => make("output"));
+    const bar = this.#barOf(data);
+    const words = make("div", { class: "said" }, verdict, pointed);
+    if (isFirst) hideUntilSettled(bar.root);
+    bar.root.append(words);
+    this.#root.replaceChildren(
+      make(
+        "div",
+        { class: "legend" },
+        ...key(data.marks, notes),
+        ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
+      ),
+      maps.root,
+      data.steps.length > 1 ? bar.root : words,
+      ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
+      ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
+    );
+    this.#parts = { ...bar, verdict, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
+  }
+
+  // Play, the curve that is the slider, and the step in view.
+  /** @type {(data: PlayerData) => Parts} */
+  #barOf(data) {
+    const onclick = () => this.#toggle();
+    const button = make("button", { type: "button", class: "play", hidden: Boolean(data.follows), onclick });
+    const slider = make("input", { type: "range", min: "0", max: String(data.steps.length - 1), step: "1" });
+    slider.setAttribute("aria-label", "Step of training");
+    slider.oninput = () => {
+      this.#pause();
+      this.#moment = Number(slider.value);
+      this.#move();
+    };
+    slider.onchange = () => this.#report();
+    const step = make("output", { class: "step" });
+    const scrubber = data.curves ? scrubberOf(slider, data.curves) : null;
+    const at = make("div", { class: "at" }, step, ...(data.curves ? [make("small", {}, data.curves.title)] : []));
+    const root = make(
+      "div",
+      { class: "bar", role: "group", "aria-label": "Training" },
+      button,
+      scrubber?.root ?? slider,
+      at,
+    );
+    return { root, button, slider, step, scrubber };
+  }
+
+  #toggle() {
+    if (this.#playing) {
+      this.#moveTo(Math.round(this.#moment));
+      this.#report();
+    } else if (this.#data) this.#play(this.#data);
+  }
+
+  /** @type {(data: PlayerData) => void} */
+  #play({ steps: { length } }) {
+    this.#parts.maps.reveal();
+    const [from, begin, calm] = [playFrom(Math.round(this.#moment), length), performance.now(), still()];
+    const frame = (/** @type {number} */ now) => {
+      if (!this.#root.isConnected) return this.#pause();
+      const moment = momentAfter(from, now - begin, calm ? PACE.still : PACE.moving, length);
+      this.#moment = calm ? Math.floor(moment) : moment;
+      const ended = moment >= length - 1;
+      this.#playing = ended ? null : requestAnimationFrame(frame);
+      this.#move();
+      if (ended) this.#report();
+    };
+    this.#playing = requestAnimationFrame(frame);
+    this.#moment = from;
+    this.#draw();
+  }
+
+  #pause() {
+    if (this.#playing) cancelAnimationFrame(this.#playing);
+    this.#playing = null;
+  }
+
+  /** @type {(moment: number) => void} */
+  #moveTo(moment) {
+    this.#pause();
+    this.#moment = moment;
+    this.#draw();
+  }
+
+  // Draw another moment here and in the trainings beside it.
+  #move() {
+    this.#draw();
+    const detail = { by: this, steps: this.#data?.steps.join(), moment: this.#moment };
+    window.dispatchEvent(new CustomEvent(MOVED, { detail }));
+  }
+
+  // The step in view becomes part of the address.
+  #report() {
+    const at = Math.round(this.#moment);
+    if (!this.#data || at === this.#data.at) return;
+    this.#sent.add(at);
+    this.#send("step", this.#data.steps[at]);
+  }
+
+  #draw() {
+    const [data, moment, parts, playing] = [this.#data, this.#moment, this.#parts, this.#playing];
+    if (!data) return;
+    const at = Math.round(moment);
+    parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
+    parts.slider.value = String(at);
+    parts.slider.setAttribute("aria-valuetext", data.labels[at]);
+    parts.scrubber?.draw(moment);
+    parts.maps.draw(moment, parts.colours);
+    if (moment >= data.steps.length - 1) this.#hasEnded = true;
+    tell(parts, this.#hasEnded ? (data.verdict ?? "") : "");
+    if (at === parts.drawn) return;
+    parts.drawn = at;
+    parts.step.textContent = data.labels[at];
+    data.marks.forEach((mark, i) => {
+      parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
+      parts.notes[i].textContent = mark.notes[at] ?? "";
+    });
+    parts.flow?.draw(at);
+    parts.matrices?.draw(at, parts.colours);
+  }
 }
 
 // A drawing that scrolls sideways on a narrow page: only there it is a stop of the keyboard.
@@ -228,79 +302,6 @@ function key(marks, notes) {
   });
 }
 
-/** @type {(state: PlayerState, send: Send) => void} */
-function toggle(state, send) {
-  if (state.playing) {
-    stop(state);
-    state.moment = Math.round(state.moment);
-    draw(state);
-    report(state, send);
-  } else play(state, send);
-}
-
-/** @type {(state: PlayerState, send: Send) => void} */
-function play(state, send) {
-  state.parts.maps.reveal();
-  const count = state.data.steps.length;
-  const [from, begin, calm] = [playFrom(Math.round(state.moment), count), performance.now(), still()];
-  const frame = (/** @type {number} */ now) => {
-    if (!state.parts.button.isConnected) return stop(state);
-    const moment = momentAfter(from, now - begin, calm ? PACE.still : PACE.moving, count);
-    state.moment = calm ? Math.floor(moment) : moment;
-    const ended = moment >= count - 1;
-    state.playing = ended ? null : requestAnimationFrame(frame);
-    move(state);
-    if (ended) report(state, send);
-  };
-  state.playing = requestAnimationFrame(frame);
-  state.moment = from;
-  draw(state);
-}
-
-/** @type {(state: PlayerState) => void} */
-function stop(state) {
-  if (state.playing) cancelAnimationFrame(state.playing);
-  state.playing = null;
-}
-
-// Draw another moment here and in the trainings beside it.
-/** @type {(state: PlayerState) => void} */
-function move(state) {
-  draw(state);
-  window.dispatchEvent(new CustomEvent(MOVED, { detail: { by: state, moment: state.moment } }));
-}
-
-// The step in view becomes part of the address.
-/** @type {(state: PlayerState, send: Send) => void} */
-function report(state, send) {
-  const at = Math.round(state.moment);
-  if (at === state.data.at) return;
-  state.sent.add(at);
-  send("step", state.data.steps[at]);
-}
-
-/** @type {(state: PlayerState) => void} */
-function draw(state) {
-  const { data, moment, parts, playing } = state;
-  const at = Math.round(moment);
-  parts.button.textContent = playing ? "❚❚ Pause" : "▶ Play";
-  parts.slider.value = String(at);
-  parts.slider.setAttribute("aria-valuetext", data.labels[at]);
-  parts.scrubber?.draw(moment);
-  parts.maps.draw(moment, parts.colours);
-  if (moment >= data.steps.length - 1) state.ended = true;
-  tell(parts, state.ended ? (data.verdict ?? "") : "");
-  if (at === parts.drawn) return;
-  parts.drawn = at;
-  parts.step.textContent = data.labels[at];
-  data.marks.forEach((mark, i) => {
-    parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
-    parts.notes[i].textContent = mark.notes[at] ?? "";
-  });
-  parts.flow?.draw(at);
-  parts.matrices?.draw(at, parts.colours);
-}
-
 // What the training showed, once it has been seen to its end.
 /** @type {(parts: Parts, text: string) => void} */
 function tell(parts, text) {
@@ -311,5 +312,5 @@ function tell(parts, text) {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-player", (root, send) => player(root, queued(send)));
+  return mounted(component, ".mha-player", (root, send) => new Player(root, queued(send)));
 }

@@ -17,189 +17,185 @@ import {
 } from "./fields.js";
 import { Arched } from "./arched.js";
 import { TypedField } from "./typed.js";
-/** @import { Actions } from "../controls.js" */
-/** @import { Parts } from "../dom.js" */
 /** @import { Typed } from "../memory.js" */
 /** @import { StreamlitComponent } from "../mount.js" */
 /** @import { Send } from "../post.js" */
 /** @import { Bows } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
 
-/**
- * @typedef {{ send: Send, part: Parts, arched: Arched, typed: Record<"text" | "pair", TypedField>, last:
- *   Partial<SentenceData> }} SentenceApp
- */
-
 const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis); // by the explorer, which may have been drawn before
 
-/** @type {(root: HTMLElement, send: Send) => { show: (data: SentenceData) => void, stop: () => void }} */
-export function sentence(root, send) {
-  const app = /** @type {SentenceApp} */ ({ send, last: {} });
-  app.part = page(actions(app));
-  app.arched = new Arched(app.part.text);
-  app.part.field.replaceWith(app.arched.box);
-  app.typed = { text: new TypedField(app.part.text, "text"), pair: new TypedField(app.part.pair) };
-  root.replaceChildren(app.part.all);
-  drawPast(app);
-  const onBows = () => onPage.mhaVizBows && app.arched.take(onPage.mhaVizBows);
-  const onHistory = () => takeBack(app);
-  onBows();
-  document.addEventListener("mha-bows", onBows);
-  window.addEventListener("popstate", onHistory);
-  const stop = () => {
-    document.removeEventListener("mha-bows", onBows);
-    window.removeEventListener("popstate", onHistory);
-  };
-  return { show: (data) => drawSentence(app, data), stop };
-}
+class Sentence {
+  #last = /** @type {Partial<SentenceData>} */ ({});
+  #send;
+  #part = page({
+    read: () => this.#read(),
+    typed: (area) => this.#onTyped(area),
+    pair: () => this.#togglePair(),
+    history: () => this.#toggle(this.#part.past, showPast, showExamples),
+    examples: () => this.#toggle(this.#part.list, showExamples, showPast),
+    close: () => this.#closeExamples(),
+    choose: () => this.#choose(),
+    model: (name) => this.#send("model", name),
+  });
+  #arched = new Arched(this.#part.text);
+  #fields = { text: new TypedField(this.#part.text, "text"), pair: new TypedField(this.#part.pair) };
 
-/** @type {(app: SentenceApp) => Actions} */
-const actions = (app) => ({
-  read: () => read(app),
-  typed: (area) => {
-    app.typed.text.keep();
+  /** @param {HTMLElement} root @param {Send} send */
+  constructor(root, send) {
+    this.#send = send;
+    this.#part.field.replaceWith(this.#arched.box);
+    root.replaceChildren(this.#part.all);
+    this.#drawPast();
+    this.#onBows();
+    document.addEventListener("mha-bows", this.#onBows);
+    window.addEventListener("popstate", this.#onHistory);
+  }
+
+  stop() {
+    document.removeEventListener("mha-bows", this.#onBows);
+    window.removeEventListener("popstate", this.#onHistory);
+  }
+
+  #onBows = () => onPage.mhaVizBows && this.#arched.take(onPage.mhaVizBows);
+
+  #onHistory = () => {
+    for (const field of Object.values(this.#fields)) {
+      field.takeBack();
+      grow(field.area);
+    }
+    this.#follow();
+  };
+
+  // ---- Data from the server: what the user typed stays; a field changes only if the server's own value does ----
+
+  /** @type {(data: SentenceData) => void} */
+  show(data) {
+    const [part, last] = [this.#part, this.#last];
+    /** @type {(name: keyof SentenceData) => boolean} */
+    const isOther = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
+    for (const name of /** @type {const} */ (["text", "pair"])) {
+      if (!isOther(name)) continue;
+      this.#fields[name].take(data[name]);
+      grow(this.#fields[name].area);
+    }
+    if (data.arched || isOther("text") || isOther("pair")) this.#arched.show(data.arched);
+    if (isOther("pair")) showPair(part, data.pair !== "");
+    if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
+    if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => this.#offered(example, i)));
+    if (isOther("intro")) showIntro(part, data.intro);
+    part.all.classList.toggle("plain", data.plain);
+    this.#drawLook(data);
+    if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
+    this.#last = data;
+    this.#follow();
+  }
+
+  // What to look for and, if another head is open, a button to the head that the text names; for a class, the answer.
+  /** @type {(data: SentenceData) => void} */
+  #drawLook({ look, answer, opens }) {
+    const open = opens && quietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
+    const hidden = answer && [make("details", {}, make("summary", {}, "Answer"), answer)];
+    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...(hidden || []));
+    this.#part.look.hidden = !look;
+  }
+
+  /** @type {(example: Example, index: number) => HTMLElement} */
+  #offered(example, index) {
+    return exampleOf(example, () => {
+      this.#closeExamples();
+      this.#send("example", index);
+    });
+  }
+
+  // ---- User actions -----------------------------------------------------------------------------------------------
+
+  /** @type {(area: HTMLTextAreaElement) => void} */
+  #onTyped(area) {
+    this.#fields.text.keep();
     grow(area);
-    app.arched.draw();
-    follow(app);
-  },
-  pair: () => {
-    const { part } = app;
+    this.#arched.draw();
+    this.#follow();
+  }
+
+  #togglePair() {
+    const part = this.#part;
     showPair(part, part.pairRow.hidden);
     if (!part.pairRow.hidden) part.pair.focus();
-    follow(app);
-  },
-  history: () => {
-    const { part } = app;
-    showExamples(part, false);
-    showPast(part, part.past.hidden);
-    if (!part.past.hidden) part.past.querySelector("button")?.focus();
-  },
-  examples: () => {
-    const { part } = app;
-    showPast(part, false);
-    showExamples(part, part.list.hidden);
-    if (!part.list.hidden) part.list.querySelector("button")?.focus();
-  },
-  close: () => {
-    showExamples(app.part, false);
-    app.part.examples.focus();
-  },
-  choose: () => choose(app),
-  model: (name) => app.send("model", name),
-});
-
-// ---- Data from the server: what the user typed stays; a field changes only if the server's own value does ----
-
-/** @type {(app: SentenceApp, data: SentenceData) => void} */
-function drawSentence(app, data) {
-  const { part, last } = app;
-  /** @type {(name: keyof SentenceData) => boolean} */
-  const isOther = (name) => JSON.stringify(data[name]) !== JSON.stringify(last[name]);
-  for (const name of /** @type {const} */ (["text", "pair"])) {
-    if (!isOther(name)) continue;
-    app.typed[name].take(data[name]);
-    grow(app.typed[name].area);
+    this.#follow();
   }
-  if (data.arched || isOther("text") || isOther("pair")) app.arched.show(data.arched);
-  if (isOther("pair")) showPair(part, data.pair !== "");
-  if (isOther("models") || isOther("model") || isOther("open")) offerModels(part, data);
-  if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => offered(app, example, i)));
-  if (isOther("intro")) showIntro(part, data.intro);
-  part.all.classList.toggle("plain", data.plain);
-  drawLook(app, data);
-  if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
-  app.last = data;
-  follow(app);
-}
 
-// What to look for and, if another head is open, a button to the head that the text names; for a class, the answer.
-/** @type {(app: SentenceApp, data: SentenceData) => void} */
-function drawLook({ part, send }, { look, answer, opens }) {
-  const way = opens && [" ", quietButton({ onclick: () => send("example", opens.index) }, `Open ${opens.head}`)];
-  const hidden = answer && [make("details", {}, make("summary", {}, "Answer"), answer)];
-  part.look.replaceChildren(look, ...(way ?? []), ...(hidden || []));
-  part.look.hidden = !look;
-}
-
-/** @type {(app: SentenceApp, example: Example, index: number) => HTMLElement} */
-function offered({ part, send }, example, index) {
-  return exampleOf(example, () => {
-    showExamples(part, false);
-    part.examples.focus();
-    send("example", index);
-  });
-}
-
-/** @type {(app: SentenceApp) => void} */
-function takeBack(app) {
-  for (const field of Object.values(app.typed)) {
-    field.takeBack();
-    grow(field.area);
+  // Open one list, or close it; the other one is closed.
+  /** @type {(list: HTMLElement, show: typeof showPast, showOther: typeof showPast) => void} */
+  #toggle(list, show, showOther) {
+    showOther(this.#part, false);
+    show(this.#part, Boolean(list.hidden));
+    if (!list.hidden) list.querySelector("button")?.focus();
   }
-  follow(app);
-}
 
-// ---- User actions -------------------------------------------------------------------------------------------
+  #closeExamples() {
+    showExamples(this.#part, false);
+    this.#part.examples.focus();
+  }
 
-/** @type {(part: Parts) => { text: string, pair: string }} */
-const typed = ({ text, pair, pairRow }) => ({ text: text.value, pair: pairRow.hidden ? "" : pair.value });
+  /** @type {() => Typed} */
+  #typed() {
+    const { text, pair, pairRow } = this.#part;
+    return { text: text.value, pair: pairRow.hidden ? "" : pair.value };
+  }
 
-/** @type {(app: SentenceApp) => boolean} */
-function hasChanged({ part, last, typed: { text, pair } }) {
-  const before = part.pairRow.hidden ? last.pair : pair.taken;
-  return text.value !== text.taken || typed(part).pair !== before;
-}
+  #hasChanged() {
+    const { text, pair } = this.#fields;
+    const before = this.#part.pairRow.hidden ? this.#last.pair : pair.taken;
+    return text.value !== text.taken || this.#typed().pair !== before;
+  }
 
-/** @type {(app: SentenceApp) => void} */
-function read(app) {
-  const { part, send } = app;
-  if (hasChanged(app)) rememberSentence(typed(part));
-  drawPast(app);
-  Object.values(app.typed).forEach((field) => field.send());
-  send("read", typed(part));
-}
+  #read() {
+    if (this.#hasChanged()) rememberSentence(this.#typed());
+    this.#drawPast();
+    Object.values(this.#fields).forEach((field) => field.send());
+    this.#send("read", this.#typed());
+  }
 
-/** @type {(app: SentenceApp) => void} */
-function drawPast(app) {
-  const { part } = app;
-  const clear = () => {
-    forgetSentences();
+  #drawPast() {
+    const clear = () => {
+      forgetSentences();
+      showPast(this.#part, false);
+      this.#drawPast();
+      this.#part.text.focus();
+    };
+    listPast(this.#part, typedSentences(), (one) => this.#reopen(one), clear);
+  }
+
+  // Reads a sentence of the history as if it were typed again.
+  /** @type {(one: Typed) => void} */
+  #reopen({ text, pair }) {
+    const part = this.#part;
+    [part.text.value, part.pair.value] = [text, pair];
+    showPair(part, pair !== "");
     showPast(part, false);
-    drawPast(app);
-    part.text.focus();
-  };
-  listPast(part, typedSentences(), (one) => reopen(app, one), clear);
-}
+    part.history.focus();
+    grow(part.text);
+    this.#read();
+  }
 
-// Reads a sentence of the history as if it were typed again.
-/** @type {(app: SentenceApp, one: Typed) => void} */
-function reopen(app, { text, pair }) {
-  const { part } = app;
-  [part.text.value, part.pair.value] = [text, pair];
-  showPair(part, pair !== "");
-  showPast(part, false);
-  part.history.focus();
-  grow(part.text);
-  read(app);
-}
+  // The button to read is there as long as something is to be read.
+  #follow() {
+    const { read, examples } = this.#part;
+    const isRead = !this.#hasChanged();
+    if (isRead && read.matches(":focus")) examples.focus();
+    read.hidden = isRead;
+  }
 
-// The button to read is there as long as something is to be read.
-/** @type {(app: SentenceApp) => void} */
-function follow(app) {
-  const { part } = app;
-  const isRead = !hasChanged(app);
-  if (isRead && part.read.matches(":focus")) part.examples.focus();
-  part.read.hidden = isRead;
-}
-
-/** @type {(app: SentenceApp) => void} */
-function choose({ part, send }) {
-  part.other.hidden = part.model.value !== "?";
-  if (part.model.value === "?") part.other.focus();
-  else send("model", part.model.value);
+  #choose() {
+    const { other, model } = this.#part;
+    other.hidden = model.value !== "?";
+    if (model.value === "?") other.focus();
+    else this.#send("model", model.value);
+  }
 }
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  return mounted(component, ".mha-sentence", (root, send) => sentence(root, queued(send)));
+  return mounted(component, ".mha-sentence", (root, send) => new Sentence(root, queued(send)));
 }

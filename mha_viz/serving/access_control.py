@@ -41,19 +41,16 @@ class AccessControl:
         self._pages = pages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._socket(scope, receive, send)
-        elif scope["type"] == "http":
+        if scope["type"] == "http":
             await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            headers = Headers(scope=scope)
+            if below(scope) == STREAM and is_host_allowed(headers.get("host")) and _is_ours(headers):
+                await self._app(scope, _bytes_only(receive, send), send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
         else:
             await self._app(scope, receive, send)
-
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        if below(scope) == STREAM and is_host_allowed(headers.get("host")) and _is_ours(headers):
-            await self._app(scope, _bytes_only(receive, send), send)
-        else:
-            await send({"type": "websocket.close", "code": 1008})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, host = below(scope), Headers(scope=scope).get("host")

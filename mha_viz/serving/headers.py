@@ -59,9 +59,13 @@ class Headers:
 
 class _Policy:
     def __init__(self, settings: ServerSettings) -> None:
+        # Hashes of the inline scripts in Streamlit's shell, so that these run and no other inline script does.
+        shell = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
+        digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(shell))
+        inline = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
         ancestors = " ".join(["'self'", *settings.frames])
         # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.
-        scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *_inline_hashes()])
+        scripts = " ".join(["'self'", "'wasm-unsafe-eval'", *inline])
         self._page = (
             f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
             "font-src 'self' data:; connect-src 'self'{sockets}; worker-src 'self' blob:; object-src 'none'; "
@@ -69,8 +73,10 @@ class _Policy:
         )
 
     def headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
-        media = below(scope).startswith(MEDIA)
-        policy = _MEDIA if media else self._page.replace("{sockets}", _sockets(scope))
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        # This server's WebSocket address: in some browsers 'self' does not include it.
+        sockets = f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""
+        policy = _MEDIA if below(scope).startswith(MEDIA) else self._page.replace("{sockets}", sockets)
         return [
             (b"content-security-policy", policy.encode("ascii")),
             (b"x-content-type-options", b"nosniff"),
@@ -79,16 +85,3 @@ class _Policy:
             (b"cross-origin-resource-policy", b"same-origin"),  # no other site can load its files; frames are pages
             (b"permissions-policy", ", ".join(f"{name}=()" for name in _REFUSED).encode("ascii")),
         ]
-
-
-def _sockets(scope: Scope) -> str:
-    """This server's WebSocket address: in some browsers 'self' does not include it."""
-    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-    return f" ws://{host.decode()} wss://{host.decode()}" if _HOST.fullmatch(host) else ""
-
-
-def _inline_hashes() -> list[str]:
-    """Hashes of the inline scripts in Streamlit's shell, so that these run and no other inline script does."""
-    shell = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
-    digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(shell))
-    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

@@ -157,7 +157,11 @@ class _Paced:
         message = await (self._receive() if self._has_sent else self._first())
         if message["type"] == "websocket.receive":
             self._has_sent = True
-            await self._pace()
+            now = time.monotonic()
+            self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - 1
+            self._at = now
+            if self._tokens < 0:  # ahead of its rate: meanwhile nothing is read from the connection
+                await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
         return message
 
     async def _first(self) -> Message:
@@ -166,14 +170,6 @@ class _Paced:
         except TimeoutError:
             await self._send({"type": "websocket.close", "code": 1008})
             return {"type": "websocket.disconnect", "code": 1008}
-
-    async def _pace(self) -> None:
-        """Wait while the tab is ahead of its rate; meanwhile nothing is read from the connection."""
-        now = time.monotonic()
-        self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - 1
-        self._at = now
-        if self._tokens < 0:
-            await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
 
 class _Tab:

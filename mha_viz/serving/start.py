@@ -52,7 +52,12 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     if not 0 <= port < 1 << 16:
         raise SettingError(f"The port is {port}.", "Give a number from 1 to 65535.")
     options = _hosts(address, chosen) | options
-    _restrict(address, chosen)
+    # Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
+    # server on loopback with a proxy or with host names also serves other machines.
+    is_private = is_loopback(address) and not chosen.proxies and not chosen.hosts
+    if not (is_private or catalog.stated()):
+        os.environ[catalog.ACCESS] = "here"
+        print(_LOCAL_MODELS, flush=True)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
     inspection.begin()
     raise_descriptor_limit()
@@ -77,15 +82,6 @@ def _hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
     if is_loopback(address):
         return {"server.allowedHosts": ["localhost", "127.0.0.1", "::1", address]}
     return {}
-
-
-def _restrict(address: str, chosen: ServerSettings) -> None:
-    """Unless its owner allows it, a server for other machines offers no folders of this machine and no downloads. A
-    server on loopback with a proxy or with host names also serves other machines."""
-    is_private = is_loopback(address) and not chosen.proxies and not chosen.hosts
-    if not (is_private or catalog.stated()):
-        os.environ[catalog.ACCESS] = "here"
-        print(_LOCAL_MODELS, flush=True)
 
 
 def _bound_connections(chosen: ServerSettings) -> None:

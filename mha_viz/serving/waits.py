@@ -40,7 +40,8 @@ class Waits:
 
     def note_received(self, tab: object, message: Message, address: str = "") -> None:
         """Note a message from a tab at an address."""
-        if _begins_run(message):
+        received = BackMsg()
+        if _is_read(received, message.get("bytes")) and received.WhichOneof("type") == "rerun_script":
             self.actions += 1
             self._begun.setdefault(tab, _Begun(time.monotonic(), address))
 
@@ -50,7 +51,9 @@ class Waits:
         if tab not in self._begun:
             return
         now, (begun, address) = time.monotonic(), self._begun.pop(tab)
-        if _ends_run(message):
+        sent, data = ForwardMsg(), message.get("bytes") or b""
+        is_end = len(data) < SHORT and _is_read(sent, data) and sent.WhichOneof("type") == "script_finished"
+        if is_end and sent.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
             self._ended.append((now, max(0.0, now - begun - blocked)))
         else:
             self._begun[tab] = _Begun(min(now, begun + blocked), address)
@@ -98,21 +101,6 @@ class Waits:
             GaugeStat(WAIT, round(1000 * self.p95), help="95th percentile of recent waits, in milliseconds."),
         )
         return {stat.family_name: [stat] for stat in stats if family_names is None or stat.family_name in family_names}
-
-
-def _begins_run(message: Message) -> bool:
-    sent = BackMsg()
-    return _is_read(sent, message.get("bytes")) and sent.WhichOneof("type") == "rerun_script"
-
-
-def _ends_run(message: Message) -> bool:
-    sent = ForwardMsg()
-    return (
-        len(message.get("bytes") or b"") < SHORT
-        and _is_read(sent, message.get("bytes"))
-        and sent.WhichOneof("type") == "script_finished"
-        and sent.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
-    )
 
 
 def _is_read(into: BackMsg | ForwardMsg, sent: bytes | None) -> bool:

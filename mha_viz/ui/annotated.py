@@ -44,19 +44,15 @@ def annotated(typed: str) -> Annotated | CorpusError | None:
     text; the error for CoNLL-U that cannot be read, or if the tree of its first sentence is invalid."""
     if any(line.count("\t") == 9 for line in typed.splitlines()):
         try:
-            return _pasted(read_conllu(typed, "What was pasted"))
+            corpus = read_conllu(typed, "What was pasted")
         except CorpusError as error:
             return CorpusError(error.problem, error.remedy)
+        first, more = corpus.sentences[0], len(corpus.sentences) - 1
+        if corpus.left_out and all(word.head is None for word in first.words):
+            return CorpusError(f"What was pasted, {corpus.left_out[0]}", "Correct it and paste it again.")
+        more_note = (f"You pasted {more + 1} sentences; only the first is shown.",) if more else ()
+        return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
     return _built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
-
-
-def _pasted(corpus: Corpus) -> Annotated:
-    """The first sentence of the pasted corpus. Raises CorpusError if its tree is invalid."""
-    first, more = corpus.sentences[0], len(corpus.sentences) - 1
-    if corpus.left_out and all(word.head is None for word in first.words):
-        raise CorpusError(f"What was pasted, {corpus.left_out[0]}", "Correct it and paste it again.")
-    more_note = (f"You pasted {more + 1} sentences; only the first is shown.",) if more else ()
-    return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
 
 
 @cache

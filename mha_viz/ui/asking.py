@@ -46,7 +46,11 @@ def controls(of: Question | None, where: Address) -> None:
     """The controls for the masked token, the followed word and a second text."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if of is not None and of.kind == MASK and len(of.places) > 1:
-            _places(of)
+            bound(
+                st.selectbox, "Masked token", "place", of.place, of.places,
+                change=lambda place: {"place": str(place), "word": None, "want": None},
+                format_func=lambda place: f"number {of.places.index(place) + 1} of {len(of.places)}", width=160,
+            )  # fmt: skip
         if where.request.word or (of is not None and of.kind != COSINE):
             word, place = (of.word, of.place) if of is not None else (where.request.word, 0)
             key = f"word_{place}"
@@ -55,19 +59,6 @@ def controls(of: Question | None, where: Address) -> None:
             st.text_input, "Second text, to measure how similar the two are", "second", where.request.other,
             change=second_text, key="second_text", keeps=True, max_chars=2_000,
         )  # fmt: skip
-
-
-def _places(of: Question) -> None:
-    bound(
-        st.selectbox,
-        "Masked token",
-        "place",
-        of.place,
-        of.places,
-        change=lambda place: {"place": str(place), "word": None, "want": None},
-        format_func=lambda place: f"number {of.places.index(place) + 1} of {len(of.places)}",
-        width=160,
-    )
 
 
 def _word(typed: str) -> UrlChanges:

@@ -196,7 +196,10 @@ class ModelService:
     def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
         """The same, from the cache if it was asked before: then the Future is done. Raises the errors of
         ``catalog.resolve`` too."""
-        verb_cache, key = self._cache_of(verb), _key(verb, *values, *sorted(named.items()))
+        separate: dict[Callable[..., object], BoundedCache[Key, Any]]
+        separate = {verbs.read: self.readings, verbs.trace: self._traces}
+        verb_cache = separate.get(verb, self._answers)
+        key = _key(verb, *values, *sorted(named.items()))
 
         def work() -> V:
             value: V | None = verb_cache.get(key)  # another visitor may have asked for it meanwhile
@@ -296,13 +299,6 @@ class ModelService:
     def _warm(self, model: catalog.Model) -> None:
         with contextlib.suppress(Busy):  # in that case a visitor's request will load it
             self.ask(verbs.load, model.name)
-
-    def _cache_of(self, verb: Callable[..., object]) -> BoundedCache[Key, Any]:
-        separate: dict[Callable[..., object], BoundedCache[Key, Any]] = {
-            verbs.read: self.readings,
-            verbs.trace: self._traces,
-        }
-        return separate.get(verb, self._answers)
 
     def _submit(self, work: Callable[[], V]) -> Future[V]:
         if not self._places.acquire(blocking=False):

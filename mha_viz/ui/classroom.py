@@ -57,7 +57,10 @@ def show_class_view(pages: Sequence[Any], here: Any) -> None:
     if not whole:
         remark("Part of this lesson could not be read; the other views are shown.")
     with st.container(key="classroom"):
-        _remark(views, url)
+        number = lesson.number_of(url, views)
+        if number is not None:
+            words = escape(views[number - 1].remark)
+            st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
         with st.container(horizontal=True, vertical_alignment="center"):
             _ways(pages, here, views, url)
             _builder(pages, here, views)
@@ -66,13 +69,6 @@ def show_class_view(pages: Sequence[Any], here: Any) -> None:
 
 
 # ---- The lesson -----------------------------------------------------------------------------------------------
-
-
-def _remark(views: Lesson, url: dict[str, str]) -> None:
-    number = lesson.number_of(url, views)
-    if number is not None:
-        words = escape(views[number - 1].remark)
-        st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
 
 
 def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str]) -> None:

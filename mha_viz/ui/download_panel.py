@@ -240,7 +240,7 @@ def _rows(panels: int) -> dict[str, int]:
 def _inside(offer: Offer, size: Size, rows: Mapping[str, int], dpi: int, left: Any, right: Any) -> None:
     figure = offer.make(size, **rows)
     with right:
-        _preview(figure)
+        st.html(image(figure, "Preview of the figure"))
     with left:
         _downloads(figure, offer, dpi)
     for line in (*figure.warnings, *figure.missing_glyphs):
@@ -268,10 +268,6 @@ def _size() -> Size:
     look = columns[3].selectbox("Theme", ["light", "dark"], key="take_look")
     clear = st.checkbox("Transparent background", key="take_clear")
     return Size(width, font, "dark" if look == "dark" else "light", clear, high)
-
-
-def _preview(figure: Figure) -> None:
-    st.html(image(figure, "Preview of the figure"))
 
 
 def image(figure: Figure, alt: str) -> str:

@@ -127,7 +127,10 @@ def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]
     note = ""
     if not roles or _detail(roles[0]) != details[0]:
         note = f"No head has a role for “{meaning.link}” here."
-        answers = [*_closest(details[0], table), *answers]
+        place = MEASURES.get(details[0])
+
+        closest = _best_at(details[0], table("syntax_chosen")) if place is None else _highest(details[0], *place, table)
+        answers = [*closest, *answers]
     what = explained(details[0])
     return Group(f"{what[:1].upper()}{what[1:]}", tuple(answers[:LISTED]), note)
 
@@ -147,12 +150,6 @@ def _of_finding(finding: Finding) -> HeadAnswer:
 def _in_words(detail: str) -> str:
     """ "its verb → object (obj)" for a head that attends from the verb to its object; "pronoun → what it refers to"."""
     return linked(detail) if " " in detail else link(detail) or detail
-
-
-def _closest(detail: str, table: Callable[[str], Any]) -> list[HeadAnswer]:
-    """The head that comes closest to a role that no head has."""
-    measure = MEASURES.get(detail)
-    return _best_at(detail, table("syntax_chosen")) if measure is None else _highest(detail, *measure, table)
 
 
 def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[HeadAnswer]:

@@ -328,11 +328,14 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
 def say_unknown(attention: Attention) -> None:
     """Say which words the tokenizer has no piece for: the model reads [UNK] in their place."""
     unknown = say_unknown_words(attention)
-    foreign = split_words(attention) if _is_english(attention.model) else ""
+    models = {model.name: model for model in catalog.offered()}
+    of_english = attention.model in models and models[attention.model].english
+    foreign = split_words(attention) if of_english else ""
     if foreign:
         remark(f"{catalog.resolve(attention.model).label} reads English; {foreign}")
-    if unknown or foreign:
-        _offer_multilingual(attention)
+    if (unknown or foreign) and MULTILINGUAL in models and attention.model != MULTILINGUAL:
+        label = f"Read it with {plain(models[MULTILINGUAL].label)}"
+        st.button(label, key="read_multilingual", on_click=_read_multilingual)
 
 
 def say_unknown_words(attention: Attention) -> bool:
@@ -364,17 +367,6 @@ def split_words(attention: Attention) -> str:
     if len(counts) < LEAST_WORDS or split < IN_PIECES * len(counts) or ENGLISH & counts.keys():
         return ""
     return f"{split} of {len(counts)} different words are split into pieces."
-
-
-def _is_english(name: str) -> bool:
-    return any(model.name == name and model.english for model in catalog.offered())
-
-
-def _offer_multilingual(attention: Attention) -> None:
-    """A button to the multilingual model, if it is offered and not already in use."""
-    other = next((model for model in catalog.offered() if model.name == MULTILINGUAL), None)
-    if other is not None and attention.model != MULTILINGUAL:
-        st.button(f"Read it with {plain(other.label)}", key="read_multilingual", on_click=_read_multilingual)
 
 
 @guarded()

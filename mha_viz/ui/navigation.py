@@ -128,16 +128,11 @@ def show_tour(pages: Sequence[Any], here: Any) -> None:
             st.markdown(f"{at} of {len(steps())} &ensp; **{step.title}** {formulas(step.text)}", width=1000)
             if any(url.get(name) != step.parameters.get(name) for name in READ):
                 st.markdown("*You are looking at something else now; this text describes the tour's own view.*")
-            _point(at)
+            pointed = POINTS[at - 1]  # highlighted; view and keyboard focus move there
+            apply_style("tour", {"#pointed": ", ".join(pointed), "#first": pointed[0]})
+            lead(str(at), pointed[0])
         with st.container(key="tour_ways", horizontal=True, vertical_alignment="center"):
             _ways(pages, here, at)
-
-
-def _point(at: int) -> None:
-    """Highlight what the step points at, and move view and keyboard focus there."""
-    pointed = POINTS[at - 1]
-    apply_style("tour", {"#pointed": ", ".join(pointed), "#first": pointed[0]})
-    lead(str(at), pointed[0])
 
 
 def _ways(pages: Sequence[Any], here: Any, at: int) -> None:

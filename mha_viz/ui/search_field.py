@@ -43,7 +43,13 @@ def show_search_field(here: str) -> None:
     """The search field on the page called ``here``, with the answers to the last query."""
     chosen = st.session_state.pop(_CHOICE, None)
     if isinstance(chosen, HeadAnswer):
-        _open(chosen, here)
+        name, changes = _place(chosen, here)
+        st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
+        if name != here:
+            navigation.leave(name, _parameters(changes))
+        else:
+            address.go(**changes)
+        st.rerun()
     typed = st.session_state.pop(_QUERY, "")
     number = st.session_state.get(_COUNT, 0)  # what was just sent is not sent again
     search({**_content(typed, here), "number": number}, KEY, _on_query, _on_open)
@@ -114,10 +120,6 @@ def answer_groups(typed: str) -> list[Group]:
     return [group for group in (linked, role, rule, keys) if group is not None]
 
 
-def _exists(head: Head, model: catalog.Model) -> bool:
-    return not model.heads or (head.layer < model.layers and head.head < model.heads)
-
-
 def _tables(model: catalog.Model) -> Callable[[str], Any]:
     """The tables measured for the model by name, None for missing ones; each is read when it is first used."""
 
@@ -173,6 +175,10 @@ def _place(answer: HeadAnswer, here: str) -> tuple[str, dict[str, str | None]]:
     return page, {"head": str(answer.head), "on": None, **link, **roles, **weights}
 
 
+def _exists(head: Head, model: catalog.Model) -> bool:
+    return not model.heads or (head.layer < model.layers and head.head < model.heads)
+
+
 def _parameters(changes: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in {**address.now(), **changes}.items() if value is not None}
 
@@ -180,14 +186,3 @@ def _parameters(changes: dict[str, str | None]) -> dict[str, str]:
 def _href(answer: HeadAnswer, here: str) -> str:
     name, changes = _place(answer, here)
     return f"./{navigation.page(name).url_path}?{urlencode(_parameters(changes))}"
-
-
-def _open(answer: HeadAnswer, here: str) -> None:
-    """Open the head on its page. Ends the run."""
-    name, changes = _place(answer, here)
-    st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
-    if name != here:
-        navigation.leave(name, _parameters(changes))
-    else:
-        address.go(**changes)
-    st.rerun()

@@ -83,15 +83,11 @@ def wait_for(job: Job, words: str, stop_key: str) -> None:
         right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
         while not job.finished:
             job.look()
-            bar.progress(job.fraction, text=f"{words}: {_so_far(job)}")  # Streamlit ends an abandoned run here
+            seconds = job.seconds_left  # unknown at first
+            so_far = done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
+            bar.progress(job.fraction, text=f"{words}: {so_far}")  # Streamlit ends an abandoned run here
             job.wait(SOON)
     place.empty()
-
-
-def _so_far(job: Job) -> str:
-    """ "12%, about 40 s left"; without the estimate as long as there is none."""
-    left = job.seconds_left
-    return done(job.fraction) + (f", {duration(left)} left" if left else "")
 
 
 @st.fragment(run_every=0.5)

@@ -134,13 +134,10 @@ def _comparison(pins: Comparison, where: Address) -> None:
     if len({pins[number].request for number in panels}) == 1:
         _about(next(iter(panels.values())).attention)
     if panels:
-        _draw(list(panels.values()), tuple(panels), diff="0-1" if _is_a_pair(tuple(panels.values())) else "")
-
-
-def _is_a_pair(panels: tuple[Panel, ...]) -> bool:
-    """Whether these are two panels whose difference is defined: it then opens, because that is what people compare two
-    for."""
-    return len(panels) == 2 and not mismatch(panels[0].attention, panels[1].attention, View())
+        shown = list(panels.values())
+        # If a difference is defined, it opens, because that is what people compare two for.
+        is_a_pair = len(shown) == 2 and not mismatch(shown[0].attention, shown[1].attention, View())
+        _draw(shown, tuple(panels), diff="0-1" if is_a_pair else "")
 
 
 def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:

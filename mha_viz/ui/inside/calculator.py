@@ -136,14 +136,13 @@ def _columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str
 
 def _table(columns: Mapping[str, Costs]) -> None:
     head = ["one layer, float32", *map(plain, columns)]
-    lines = [[row.words, *(_cell(row, cost) for cost in columns.values())] for row in ROWS]
+    lines = [
+        [row.words, *(f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost) for cost in columns.values())]
+        for row in ROWS
+    ]
     rule = ["---", *("---:" for _ in columns)]
     with st.container(key="wide_inside_costs"):
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
-
-
-def _cell(row: CostRow, cost: Costs) -> str:
-    return f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost)
 
 
 def _chart(columns: Mapping[str, Costs]) -> PageChart:

@@ -76,7 +76,7 @@ def show_steps(what: Url) -> None:
 def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[PageChart]:
     """Show the map of the block and the open step. Returns the step's charts."""
     query, key = _pair(what, attention, head)
-    step = _step(trace)
+    step = in_link("step", (*steps_of(trace), COST), r".*\D.*") or next(iter(STEPS))  # a number is a training's step
     _map(trace, head, step)
     choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with choices:
@@ -88,7 +88,8 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
         held(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
     code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query)
-    opened = OpenStep(step, trace, head.head, query, key, tokens, _divided(), theme(), about, code, parts)
+    is_divided = address.now().get("divide") != "no"
+    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, theme(), about, code, parts)
     with st.container(key="inside_step"):
         apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
         text = STEPS[step].show(opened)
@@ -181,15 +182,6 @@ def _token(value: str | None, n: int) -> int | None:
 
 def _first_given(first: int | None, second: int | None) -> int | None:
     return second if first is None else first
-
-
-def _step(trace: Trace) -> str:
-    named = (*steps_of(trace), COST)
-    return in_link("step", named, r".*\D.*") or next(iter(STEPS))  # a number is the step of a training
-
-
-def _divided() -> bool:
-    return address.now().get("divide") != "no"
 
 
 # ---- Controls -------------------------------------------------------------------------------------------

@@ -38,7 +38,10 @@ def why(o: OpenStep, below: Any) -> None:
             remark(error.problem)
         return
     parts = of_keys[o.key]
-    names = [both(Head.parse(name)) if group == HEADS else name for name, group in _named(parts)]
+    names = [
+        both(Head.parse(name)) if group == HEADS else name
+        for name, group in zip(parts.names, parts.groups, strict=True)
+    ]
     with below:
         for each in (_sentence, _bars):
             st.html(f'<div class="inside-each">{"".join(each(o, one, names) for one in of_keys.values())}</div>')
@@ -54,10 +57,6 @@ def _table(parts: ScoreParts, about: str) -> Table:
     """A row for each pair of parts."""
     table = parts.table()
     return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
-
-
-def _named(parts: ScoreParts) -> list[tuple[str, str]]:
-    return list(zip(parts.names, parts.groups, strict=True))
 
 
 def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:

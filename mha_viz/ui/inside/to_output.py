@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.attention.trace import Trace
 from mha_viz.figures import inside as draw
 from mha_viz.numerals import percent, small
 from mha_viz.ui.inside.step_parts import ALL_HEADS, OpenStep, chart, halves, more, say_left_out, shapes
@@ -52,6 +51,7 @@ def concatenation(o: OpenStep) -> Any:
     t = o.trace
     text, charts = halves()
     first = o.head * t.d_k
+    width = ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
     with text:
         st.markdown(
             f"""## The heads side by side
@@ -61,7 +61,7 @@ Each head has computed {t.d_k} numbers for {o.word(o.query)}. Nothing is mixed y
         shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
     with text, more():
         st.markdown(
-            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{_width(t)}. Columns {first} to
+            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width}. Columns {first} to
 {first + t.d_k - 1} are head {o.head}'s. This is also where training tells the heads apart: the gradient of a head comes
 back through its own columns and the rows of $W_O$ that multiply them.
 """
@@ -69,10 +69,6 @@ back through its own columns and the rows of $W_O$ that multiply them.
     alt = f"The outputs of {t.heads} heads side by side"
     chart(charts, o, "concat", alt, lambda theme: draw.concatenation(t, o.head, o.query, theme))
     return text
-
-
-def _width(t: Trace) -> str:
-    return ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
 
 
 def output(o: OpenStep) -> Any:

@@ -260,7 +260,7 @@ def test_a_url_of_many_parameters_is_cut_at_once(monkeypatch: pytest.MonkeyPatch
 
     given = Given({f"name{i}": "x" * 600 for i in range(3000)} | {"y" * 100: "1"})
     monkeypatch.setattr(address.st, "query_params", given)
-    with address.held() as cut_short:
+    with address.read_once() as cut_short:
         assert cut_short
         assert address.now() == written[0]
     assert len(written) == 1, "each change by itself would send the whole URL"

@@ -459,7 +459,7 @@ def test_a_use_is_noted_once_a_minute(hub: FakeHub, hub_cache: Path) -> None:
     for seconds, again in ((30, False), (90, True)):
         age("a/a", seconds)
         before = noted.stat().st_mtime_ns
-        budget.used(folder)
+        budget.record_use(folder)
         assert (noted.stat().st_mtime_ns > before) == again
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,23 @@ UNTYPED_JS = re.compile(
 )
 FORBIDDEN_JS = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML)\b|\bdocument\s*\.\s*write")
 STYLE = re.compile(r'style="(?![^"\n]*\{)|<style>(?!(\\n)?\{)')  # in Python, without a value that only it knows
+# Public functions of several modules that have one name, sorted; the list may only become shorter. Some are natural,
+# because they are called with the name of their module, as the `run` of each command; no other name may join them.
+SHARED = """
+add announce answer answers apart around ask batches block built_in by_head chart charts check chosen compare
+compared concatenation config content controls corpus cosines cut described difference digest direct divergences
+done download draw drawing drawn each effects entropy evaluate examples excerpts facts foot forget go grid
+head_grid heads_of heatmap history home importance in_link in_words joined key lines link links listed load
+lost_at_random lost_each main margins mask matrix measure measure_means measured model_of more moved name_of
+named of_count of_current of_cut of_heads of_identical of_model of_output of_pair of_panels of_part of_penalty
+of_random of_removal opened options other_text over_image pack packed page pages pairs part_of per_head place
+plain_name point pooled predicted products profile question question_about quoted read read_excerpts reading
+recipes_of recorded refused removal remove replaced request_of requested requested_reading rest room room_for
+run scale scale_of score_parts script search sentence serve settings shipped short show_steps shown signed
+smallest_switch softmax spans stacked start steps steps_of stopping stored straight strongest substitute
+suffixes suggesting summed table text_of texts to_bytes together tokenizer train trained under_way unpacked
+values vectors weights_of whole why width without work write
+"""
 FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
 
 
@@ -231,6 +249,29 @@ def test_every_chart_has_a_name_for_those_who_do_not_see_it() -> None:
     assert charts
     nameless = [(str(p), call.lineno) for p, call in charts if "alt" not in {given.arg for given in call.keywords}]
     assert not nameless, nameless
+
+
+def homes(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """The modules that define each public function."""
+    found = defaultdict[str, set[str]](set)
+    for module, source in sources.items():
+        for node in parsed(source).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                found[node.name].add(module)
+    return found
+
+
+def test_a_function_has_a_name_of_its_own() -> None:
+    sources = {_module(path)[0]: path.read_text("utf-8") for path in (ROOT / "mha_viz").rglob("*.py")}
+    shared, listed = {name: modules for name, modules in homes(sources).items() if len(modules) > 1}, SHARED.split()
+    assert not {name: shared[name] for name in shared if name not in listed}, "one of them needs another name"
+    assert listed == sorted(shared), "what has a name of its own by now leaves the list"
+
+
+def test_a_name_of_two_functions_is_found() -> None:
+    assert {name: len(of) for name, of in homes({"a": "def f(): ...", "b": "def f(): ...\ndef _f(): ..."}).items()} == {
+        "f": 2
+    }
 
 
 def test_styles_are_in_style_sheets() -> None:

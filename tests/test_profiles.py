@@ -14,7 +14,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.errors import SettingError
 from mha_viz.files import assets as assets
 from mha_viz.ui import profiles, studies
-from mha_viz.ui.profiles import budget, made, tidy, used
+from mha_viz.ui.profiles import budget, made, mark_used, tidy
 
 HOUR = 3600
 
@@ -47,7 +47,7 @@ def test_what_was_used_longest_ago_goes_first(home: Path) -> None:
     folder(home, "c", 400, 1)
     tidy()
     assert names(home) == {"a", "c"}
-    used(first)
+    mark_used(first)
     folder(home, "d", 400, 0.5)
     tidy()
     assert names(home) == {"a", "d"}

@@ -272,9 +272,9 @@ def test_curves_mark_the_step_in_view_and_name_first_and_last() -> None:
 def test_removal_is_drawn_as_measured() -> None:
     removal = lab.stored(REMOVAL).removal
     assert removal is not None
-    figure = plotly(charts.removal(removal.least, removal.most, removal.random, LIGHT))
+    figure = plotly(charts.removal_curves(removal.least, removal.most, removal.random, LIGHT))
     shown = {trace.name: trace.y for trace in figure.data}
     assert np.array_equal(shown["least important first"], removal.least)
     np.testing.assert_allclose(shown["at random"], removal.random.mean(0))
-    bars = plotly(charts.importance(removal.importance, removal.order, LIGHT)).data[0]
+    bars = plotly(charts.importance_bars(removal.importance, removal.order, LIGHT)).data[0]
     assert list(bars.y) == sorted(removal.importance.tolist())

@@ -82,7 +82,7 @@ def _example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | No
     return Example(head, role, detail, kind, sentence, word, answer, weight, bool(case["right"]))
 
 
-def readable(shown: Sequence[Example]) -> pd.DataFrame:
+def examples_table(shown: Sequence[Example]) -> pd.DataFrame:
     """One row per example, with the columns COLUMNS: words as text, several right answers separated by " / "."""
     import pandas as pd
 

@@ -180,9 +180,9 @@ class Profile:
     def evidence(self, head: AnyHead, role: str = "") -> pd.DataFrame:
         """:meth:`examples` as a table, one row each: role, detail, kind ("right", "wrong", "random"), right, weight,
         word, answer, gold, sentence. Empty, with a warning, if there are no sentences. Raises UnknownHead."""
-        from mha_viz.analysis.examples import readable
+        from mha_viz.analysis.examples import examples_table
 
-        return readable(self.examples(head, role))
+        return examples_table(self.examples(head, role))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the profile to a folder, from which ``mha_viz.open_profile`` reads an equal one, and return its path.

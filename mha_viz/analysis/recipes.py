@@ -173,7 +173,7 @@ def predicted(rows: RuleRows, shares: Numbers) -> Numbers:
     return mixture / some.to_cells(applying + rest)
 
 
-def explained(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
+def explained_shares(rows: Sequence[RuleRows], shares: Numbers) -> Numbers:
     """The explained share of each head, from shares [class, head, rule]; NaN without rows."""
     sums = sum(np.minimum(one.weights, predicted(one, of)).sum(axis=1) for one, of in zip(rows, shares, strict=True))
     count = sum(len(one.starts) for one in rows)
@@ -273,7 +273,7 @@ def choice(
     if others:
         by_class = np.subtract(*_explained_of(others, (apart, together))) >= CLASS_GAIN
     else:
-        by_class = explained(rows, apart) - explained(rows, together) >= CLASS_GAIN
+        by_class = explained_shares(rows, apart) - explained_shares(rows, together) >= CLASS_GAIN
     shares = np.where(by_class[None, :, None], apart, together)
     return RecipeChoice(shares, by_class, _single(whole[0], lambda share: progress((2 + share) / 3)))
 

@@ -145,7 +145,7 @@ def _fault(error: Exception) -> int:
 
 def _parser() -> Parser:
     about = "See what each attention head of a model does with a sentence."
-    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{EXAMPLES}\n{exit_codes.explained()}"
+    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{EXAMPLES}\n{exit_codes.help_table()}"
     parser = Parser("mha-viz", description=about, epilog=epilog, formatter_class=raw, allow_abbrev=False)
     parser.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

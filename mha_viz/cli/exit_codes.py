@@ -42,6 +42,6 @@ def exit_code(error: MhaVizError) -> int:
     return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), FAULT)
 
 
-def explained() -> str:
+def help_table() -> str:
     """The table of codes, for a help text."""
     return "exit codes:\n" + "".join(f"  {code:<5}{meaning}\n" for code, meaning in MEANINGS.items())

@@ -41,7 +41,7 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     if path.is_dir():
         if (path / PROFILE).is_file():
             raise CorpusError(f"{quoted(text)} is a profile, not a corpus.", "Name the corpus that was measured.")
-        files = [file for file in path.rglob("*") if readable(file.relative_to(path)) and file.is_file()]
+        files = [file for file in path.rglob("*") if is_visible(file.relative_to(path)) and file.is_file()]
         files = [file for file in files if not (file.parent / PROFILE).is_file()]
     elif path.exists() or not _PATTERN & set(text):
         return (path,)
@@ -54,7 +54,7 @@ def files_of(source: str | os.PathLike[str]) -> tuple[Path, ...]:
     return tuple(sorted(files))
 
 
-def readable(file: Path) -> bool:
+def is_visible(file: Path) -> bool:
     """True for a file, given by its path in a folder, that is read as part of it, because it is not hidden."""
     return not any(part.startswith(".") for part in file.parts) and plain_name(file).lower().endswith(SUFFIXES)
 

@@ -294,7 +294,7 @@ def _strong(text: str) -> str:
     return next(("R" if kind in ("R", "AL") else "L" for kind in kinds if kind in ("L", "R", "AL", "EN", "AN")), "")
 
 
-def used(texts: Iterable[tuple[str, int]]) -> list[Font]:
+def needed(texts: Iterable[tuple[str, int]]) -> list[Font]:
     """The fonts that texts with given strengths need, always including the first face."""
     fonts = [face(400)]
     fonts += [run.font for text, weight in texts for run in runs(text, weight) if run.font]

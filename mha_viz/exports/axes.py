@@ -50,7 +50,7 @@ def _sheet(drawing: Drawing) -> tuple[Mark, ...]:
 
 def _fonts(drawing: Drawing) -> list[Font]:
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
-    return list(dict.fromkeys([fonts.face(400), fonts.face(600), *fonts.used(texts)]))
+    return list(dict.fromkeys([fonts.face(400), fonts.face(600), *fonts.needed(texts)]))
 
 
 def _dashes(curve: Curve | Polyline, width: float) -> list[float]:

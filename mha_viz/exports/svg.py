@@ -62,7 +62,7 @@ def _metadata(root: Tree.Element, drawing: Drawing) -> None:
 def families(drawing: Drawing) -> str:
     """The list of fonts: that of the screen, the one closest to it in width, those that the texts need here, then
     any."""
-    used = [font.family for font in fonts.used((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))]
+    used = [font.family for font in fonts.needed((m.text, m.weight) for m in drawing.marks if isinstance(m, Text))]
     names = dict.fromkeys(["Source Sans 3", fonts.face(400).family, *SIMILAR, *used])
     return ", ".join([*(f"'{_xml(name.replace(chr(39), ''))}'" for name in names), "sans-serif"])
 

@@ -67,7 +67,7 @@ def over_image(
     drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
     view, size, look = settings({"pin": "q0", "scale": "head", "unit": "pieces", **options})
     check_pin(attention, view)
-    shown = images.held(attention, view, columns)
+    shown = images.held_token(attention, view, columns)
     under = None if image is None else images.grey_of(image)
     return Figure(
         lambda size: images.over_image(attention, under, drawn, shown, view, size),

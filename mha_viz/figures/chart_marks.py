@@ -14,7 +14,7 @@ from mha_viz.drawing.marks import CellPicture, Mark, Pixels, Polyline, Rect
 from mha_viz.figures.chart import Band, Bars, Cells, Chart, Frame, Line, Points, Series
 from mha_viz.figures.chart_axes import Scale
 from mha_viz.figures.chart_text import text_marks
-from mha_viz.figures.theme import readable
+from mha_viz.figures.theme import ink_on
 
 CORNERS = 20  # of the polygon that is drawn as a circle
 DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dot": (2, 3), "dash": (8, 4)}  # in line widths
@@ -60,7 +60,7 @@ def _(cells: Cells, place: PlotPlace) -> Iterator[Mark]:
         box = (min(xs), min(ys), abs(xs[-1] - xs[0]), abs(ys[-1] - ys[0]))
         yield CellPicture(*box, np.ascontiguousarray(upright))
     for (row, column), text in np.ndenumerate(np.array(cells.texts if cells.texts is not None else [[]], object)):
-        ink, at = readable(_hexadecimal(colours[row, column])), (place.x.place(column), place.y.place(row))
+        ink, at = ink_on(_hexadecimal(colours[row, column])), (place.x.place(column), place.y.place(row))
         yield from text_marks(str(text), *at, place.chart.letters, ink, "middle")
 
 

@@ -24,7 +24,7 @@ from mha_viz.figures.chart import (
     Series,
     SeriesTexts,
 )
-from mha_viz.figures.theme import Theme, palette, readable
+from mha_viz.figures.theme import Theme, ink_on, palette
 from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
@@ -188,4 +188,4 @@ def _ink(strength: float, theme: Theme) -> str:
     if np.isnan(strength):
         return theme.muted
     red, green, blue = palette(theme.ramp)[round(255 * strength)]
-    return readable(f"#{red:02x}{green:02x}{blue:02x}")
+    return ink_on(f"#{red:02x}{green:02x}{blue:02x}")

@@ -12,7 +12,7 @@ from mha_viz.analysis.distance import FloatMatrix, Map
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Cells, Chart, Legend, Margin, Plot, Points, SeriesTexts
-from mha_viz.figures.theme import Theme, palette, readable
+from mha_viz.figures.theme import Theme, ink_on, palette
 
 # Plotly's own camera button saves a format that a paper can use.
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
@@ -45,7 +45,7 @@ def scatter(
             "hover": "%{hovertext}",
         }
         words["hints"] = [escape(both(heads[i])) for i in of_layer]
-        text = (texts, 9, readable(colour))
+        text = (texts, 9, ink_on(colour))
         x, y = points[of_layer].T
         series.append(Points(x, y, size, colour, ring, theme.heads[1], False, False, *text, **words))
     axis = Axis(is_shown=False, is_fixed=False)

@@ -44,7 +44,7 @@ class Held(NamedTuple):
     columns: int
 
 
-def held(attention: Attention, view: View, columns: int | None) -> Held:
+def held_token(attention: Attention, view: View, columns: int | None) -> Held:
     """What a figure shows of each head. Raises SettingError, and ShapeError if the tokens are no such patches."""
     query, key = view.pinned
     if (query is None) == (key is None):

@@ -177,10 +177,10 @@ def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
     if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
         layers = {head.layer for head in wanted}
         return [head for head in every if head.layer in layers]
-    return sorted(dict.fromkeys(wanted[: together(attention)]))
+    return sorted(dict.fromkeys(wanted[: most_together(attention)]))
 
 
-def together(attention: Attention) -> int:
+def most_together(attention: Attention) -> int:
     """How many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
     return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
 
@@ -315,7 +315,7 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         "model": attention.model,
         "layers": attention.layers,
         "heads": heads,
-        "together": together(attention),
+        "together": most_together(attention),
         **axis_tokens(text),
         **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),

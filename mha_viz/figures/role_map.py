@@ -15,7 +15,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
 from mha_viz.figures.effects import frame_of, numbered_axis, on_squares
 from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, by_head, described, short
-from mha_viz.figures.theme import Theme, readable
+from mha_viz.figures.theme import Theme, ink_on
 from mha_viz.numerals import signed
 
 CELL, TOP, LEFT, RIGHT, BELOW = (60, 40), 30, 30, 4, 50  # pixels
@@ -120,7 +120,7 @@ def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
     ends = theme.paper, theme.heads[COLOURS[findings[0].role]]
     empty, full = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
     mixed = empty + (full - empty) * strength(findings[0])
-    return readable("#" + "".join(f"{round(c):02x}" for c in mixed))
+    return ink_on("#" + "".join(f"{round(c):02x}" for c in mixed))
 
 
 def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
@@ -158,7 +158,7 @@ def _of_shares(bars: Sequence[Bars], theme: Theme, legend: Legend | None = None)
     return Chart(theme, bars, plots, height=230, margin=margin, letters=12, legend=legend, bar_gap=0.25)
 
 
-def scores(table: Any, step: int, title: str, theme: Theme) -> Chart:
+def score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
     """The accuracy of every head over the steps of training, with the best at the end emphasised and named, and the
     baseline. The step axis is logarithmic and shows step + 1, because it has no zero."""
     last = table[table["step"] == table["step"].max()]

@@ -67,7 +67,7 @@ def rgba(colour: str, opacity: float = 0.25) -> str:
     return colour if opacity == 1 else f"rgba({r},{g},{b},{opacity})"
 
 
-def readable(colour: str) -> str:
+def ink_on(colour: str) -> str:
     """Black or white, whichever reads better on ``colour``."""
     r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]

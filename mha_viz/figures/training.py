@@ -118,7 +118,7 @@ def accuracies(
     return _of_shares(theme, series, x, 300, frames=frames, bar_gap=0.3)
 
 
-def removal(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
+def removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
     """Accuracy while heads are removed: the least important first, the most important first, and in random orders
     [order, removed + 1] as a mean and a band that contains four fifths of them."""
     gone = list(range(len(least)))
@@ -134,7 +134,7 @@ def removal(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
     return _of_shares(theme, series, Axis(title="heads removed", near=6, every=1, grid=False, zero=""), 320)
 
 
-def importance(values: Array, order: Array, theme: Theme) -> Chart:
+def importance_bars(values: Array, order: Array, theme: Theme) -> Chart:
     """How much the loss would change with each head, in the order in which heads are removed."""
     colours, lengths = [theme.heads[h % len(theme.heads)] for h in order], [float(values[h]) for h in order]
     bars = Bars([f"H{h}" for h in order], lengths, colours, hover="%{x}: %{y:.3f}")

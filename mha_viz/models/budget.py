@@ -59,7 +59,7 @@ def note(place: Path, commit: str, names: Collection[str], written: Path) -> Non
     written.replace(place / NOTE)
 
 
-def used(folder: Path) -> None:
+def record_use(folder: Path) -> None:
     """Record that the model in ``folder`` is used now, so that its files stay for FRESH_SECONDS."""
     noted = folder.parent.parent / NOTE
     with suppress(OSError):  # not a download of this app, or a cache that cannot be written

@@ -48,7 +48,7 @@ from mha_viz.models.folder import (
     no_safetensors,
     no_tokenizer,
 )
-from mha_viz.models.refusals import OTHER, UNEXPLAINED, explained, for_whom, silent, too_slow, unexplained
+from mha_viz.models.refusals import OTHER, UNEXPLAINED, for_whom, hub_error, silent, too_slow, unknown_failure
 from mha_viz.models.storage import INDEX, MAIN, WEIGHTS, snapshot, storage
 from mha_viz.process.apart import Bounds, run
 from mha_viz.quotes import quoted
@@ -232,7 +232,7 @@ def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
     try:
         answer.set_result(_download(model, watch))
     except Exception as error:
-        answer.set_exception(explained(error, model))
+        answer.set_exception(hub_error(error, model))
 
 
 def _download(model: Model, watch: _Watch) -> Path:
@@ -271,7 +271,7 @@ def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
     order |= {"model": asdict(model), "seconds": seconds}
     answer = run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
     if isinstance(answer, dict) and UNEXPLAINED in answer:
-        raise unexplained(model, answer[UNEXPLAINED])
+        raise unknown_failure(model, answer[UNEXPLAINED])
     return answer
 
 

@@ -47,7 +47,7 @@ def _load(model: catalog.Model, device: str, dtype: str, download: bool) -> AnyM
     folder = folder or hub.fetch(model)
     hub.check_unchanged(folder, model)
     revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
-    budget.used(folder)
+    budget.record_use(folder)
     return from_folder(folder, name=model.name, revision=revision, device=device, dtype=dtype)
 
 

@@ -218,7 +218,7 @@ def _rotation(holder: Any, turns: _Turns, config: Any) -> Rotation:
     if not norms:
         return Rotation(cos, sin, np.zeros((0, 0), np.float32))
     eps = epsilon(norms[0])
-    scales = [scale_of(norm, eps) for norm in norms]
+    scales = [norm_factor(norm, eps) for norm in norms]
     if len(scales[0]) > holder.head_dim:  # one norm for all heads
         scales = [shared_by(config.num_attention_heads, s.reshape(-1, 1, holder.head_dim)) for s in scales]
     return Rotation(cos, sin, np.stack(scales), eps)
@@ -250,7 +250,7 @@ def epsilon(norm: Any) -> float:
     return float(getattr(norm, "variance_epsilon", None) or norm.eps)
 
 
-def scale_of(norm: Any, eps: float) -> Floats:
+def norm_factor(norm: Any, eps: float) -> Floats:
     """The factor of an RMSNorm: its weight or, in Gemma, 1 + its weight. Its output for ones shows which."""
     with torch.inference_mode():
         return array(norm(torch.ones_like(norm.weight))) * np.float32((1 + eps) ** 0.5)

@@ -27,7 +27,7 @@ def endpoint() -> str:
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
-def explained(error: Exception, model: Model) -> MhaVizError:
+def hub_error(error: Exception, model: Model) -> MhaVizError:
     """What happened on the way to the Hub, as an error in words."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
@@ -52,12 +52,12 @@ def explained(error: Exception, model: Model) -> MhaVizError:
             ),
             OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
         )
-    answer = unexplained(model, f"{type(error).__name__}: {error}")
+    answer = unknown_failure(model, f"{type(error).__name__}: {error}")
     answer.__cause__ = error
     return answer
 
 
-def unexplained(model: Model, what: str) -> ModelError:
+def unknown_failure(model: Model, what: str) -> ModelError:
     """The error for a network that failed; its cause, for the log and a traceback, says ``what`` a library said."""
     _log.info("%s: %s", model.name, what)
     answer = silent(model)

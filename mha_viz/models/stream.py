@@ -31,8 +31,8 @@ from mha_viz.models.probe import (
     epsilon,
     is_centred,
     matrix,
+    norm_factor,
     place,
-    scale_of,
     weights_of,
 )
 from mha_viz.quotes import quoted
@@ -310,7 +310,7 @@ class _Summed:
         has_mean, eps = is_centred(module), epsilon(module)
         centred = given - given.mean(axis=-1, keepdims=True) if has_mean else given
         size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(eps))
-        scale = (array(module.weight) if has_mean else scale_of(module, eps)) / size  # [n, d]
+        scale = (array(module.weight) if has_mean else norm_factor(module, eps)) / size  # [n, d]
         for part in x:  # which stays in the processor's cache
             if has_mean:
                 part -= np.add.reduce(part, axis=-1, keepdims=True) / np.float32(part.shape[-1])

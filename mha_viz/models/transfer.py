@@ -18,7 +18,7 @@ from huggingface_hub import HfApi, get_session, hf_hub_url
 from mha_viz.errors import Cancelled, ModelUnreachable
 from mha_viz.models.catalog import Model
 from mha_viz.models.folder import look_at
-from mha_viz.models.refusals import OTHER, UNEXPLAINED, endpoint, explained, for_whom, gated, refused
+from mha_viz.models.refusals import OTHER, UNEXPLAINED, endpoint, for_whom, gated, hub_error, refused
 from mha_viz.models.storage import COMMIT
 from mha_viz.process.apart import Stop, Tell, serve
 from mha_viz.quotes import quoted
@@ -27,7 +27,7 @@ from mha_viz.quotes import quoted
 def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
     """The files of the ``model``; or the digests of those in ``files``, of a ``commit``, once they are written to a
     ``folder``. ``seconds`` without a byte count as silence; ``tell`` gets the bytes so far. Raises what
-    :func:`explained` makes of errors; one of the network, of which that knows no more, is returned under
+    :func:`hub_error` makes of errors; one of the network, of which that knows no more, is returned under
     UNEXPLAINED."""
     model = Model(**order["model"])
 
@@ -42,7 +42,7 @@ def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
             return _listed(model, order["seconds"])
         return _transfer(model, order, report)
     except Exception as error:
-        answer = explained(error, model)
+        answer = hub_error(error, model)
         if answer.__cause__ is error:
             return {UNEXPLAINED: f"{type(error).__name__}: {error}"}
         raise answer from error

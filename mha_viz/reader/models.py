@@ -55,7 +55,7 @@ class Models:
             self._means.pop(self._encoders.popitem(last=False)[0], None)
         encoder = self._encoders[name]
         if encoder.folder is not None:  # the server decides by last use which downloads to delete
-            budget.used(encoder.folder)
+            budget.record_use(encoder.folder)
         return encoder
 
     def measure(self, name: str, first: int, end: int) -> None:

@@ -333,7 +333,7 @@ def _even(heads: int) -> Numbers:
     return fitting.alone(np.full(heads, EVEN, np.intp))
 
 
-def readable(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
+def readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
     """The first sentences, ``most`` at most, that a model can read, without the longest."""
     return [text for _, text in numbered(encoder, corpus, most)]
 

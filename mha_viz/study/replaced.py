@@ -32,7 +32,7 @@ from mha_viz.models.loading import AnyModel, as_measured
 from mha_viz.request import MASK, Question, Request
 from mha_viz.study.corpus_effects import anaphoric
 from mha_viz.study.effects import lost_each, values_without
-from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable
+from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable_texts
 from mha_viz.study.run import SEED, Progress
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Replacing:
         (source,), shares = corpora_of(recipes, corpus), shares_of(recipes)
         encoder = as_measured(recipes.facts, model)
         check_shape(encoder, recipes)
-        texts = readable(encoder, source, most)
+        texts = readable_texts(encoder, source, most)
         means = ablation.Means(encoder)
         means.add([text.sentence.forms for text in texts])
         order = best_first(recipes, encoder.heads)

@@ -1,7 +1,7 @@
 """The URL is the state of a page: what it may contain, and what it contains now.
 
-A run of a page reads it once (:func:`held`); no other module reads or writes it. Reading never raises: values that are
-out of range or unknown are ignored and named in ``complaints``.
+A run of a page reads it once (:func:`read_once`); no other module reads or writes it. Reading never raises: values that
+are out of range or unknown are ignored and named in ``complaints``.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ _held: ContextVar[Url] = ContextVar("url_of_this_run")
 
 
 @contextmanager
-def held() -> Iterator[list[str]]:
+def read_once() -> Iterator[list[str]]:
     """Read the URL once for all that runs in the block, and cut it to the part that is read. Yields the names of the
     parameters that were cut, except for the two sentences, whose cut the page reports."""
     given = _given()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mha_viz.errors import Cancelled
 from mha_viz.models.catalog import Model
 from mha_viz.models.hub import fetch
-from mha_viz.models.refusals import explained
+from mha_viz.models.refusals import hub_error
 from mha_viz.quotes import quoted
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.jobs import KINDS, Job, queue_of
@@ -35,6 +35,6 @@ def _fetch(model: Model, job: Job) -> None:
     try:
         fetch(model, tell)
     except Exception as error:
-        answer = explained(error, model)
+        answer = hub_error(error, model)
         model_service().fail(model, answer)  # a page that runs next may have seen nothing of this job
         raise answer from error

@@ -41,7 +41,7 @@ def show_page() -> None:
     _prepare()  # without one, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=ICON, layout="wide")
-    with address.held() as cut_short:
+    with address.read_once() as cut_short:
         _show(cut_short)
 
 

@@ -52,7 +52,7 @@ def made(folder: Path) -> Path | None:
         return None
 
 
-def used(folder: Path) -> None:
+def mark_used(folder: Path) -> None:
     """Mark a profile as just used, so that others are deleted first."""
     with contextlib.suppress(OSError):  # read-only folder, in which nothing is deleted either
         os.utime(folder)

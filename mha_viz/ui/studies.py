@@ -161,7 +161,7 @@ def profile(model: catalog.Model, digest: str) -> Profile | None:
         except MhaVizError:  # damaged or of an older version: measured again on request
             return None
     if profile is not None:
-        profiles.used(folder)
+        profiles.mark_used(folder)
     return profile
 
 

@@ -79,7 +79,7 @@ def _power(value: float) -> str:
     return decimal(value, 3) if value < 1000 else f"{value:,.0f}"
 
 
-def held(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
+def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
     """Show the text with the query and the key marked, above every step."""
     ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:

@@ -25,7 +25,7 @@ from mha_viz.ui.caches import model_service
 from mha_viz.ui.components import apply_style, block, follow
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.inside import calculator
-from mha_viz.ui.inside.by_hand import held
+from mha_viz.ui.inside.by_hand import show_marked
 from mha_viz.ui.inside.step_parts import OpenStep
 from mha_viz.ui.inside.steps import STEPS, steps_of
 from mha_viz.ui.parts import (
@@ -85,7 +85,7 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
         return []
     tokens = in_view(trace, head.head, query, key)
     with choices:
-        held(trace, head.head, query, key, tokens, theme())
+        show_marked(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
     code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query)
     is_divided = address.now().get("divide") != "no"

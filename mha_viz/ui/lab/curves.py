@@ -40,10 +40,10 @@ def of_the_run(result: Result) -> dict[str, WholeChart]:
         )
     if result.removal is not None:
         gone = result.removal
-        curves = partial(charts.removal, gone.least, gone.most, gone.random)
+        curves = partial(charts.removal_curves, gone.least, gone.most, gone.random)
         drawn["removal"] = WholeChart("Right answers as heads are removed", curves)
         drawn["importance"] = WholeChart(
-            "Importance of each head", partial(charts.importance, gone.importance, gone.order)
+            "Importance of each head", partial(charts.importance_bars, gone.importance, gone.order)
         )
     return drawn
 

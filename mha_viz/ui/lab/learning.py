@@ -15,7 +15,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.caption import both
 from mha_viz.figures.frames import RELATION_COLOURS, Curves, PlayedCurve, Recording, frames
-from mha_viz.figures.role_map import scores
+from mha_viz.figures.role_map import score_curves
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
@@ -203,7 +203,7 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
 
 def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
     words = TOYS[name].skills[task].name
-    return scores(_history_of(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
+    return score_curves(_history_of(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
 
 
 def _at_a_step(name: str, model: str, step: int) -> list[str]:

@@ -32,7 +32,7 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
     made = [_map(evidence, head, about)] if evidence.findings() else []
     made += [*_card(evidence, head, about), *_links(model, evidence, head)] if head else []
     if evidence.table("syntax_chosen") is not None:
-        table = relations.readable(evidence, filters.from_url().level)
+        table = relations.relations_table(evidence, filters.from_url().level)
         made += _against("Relations: best heads and simple rules", "relations", table, "relation", RULES, about)
     if relations.coreferent(evidence):
         table = relations.mentions(evidence)

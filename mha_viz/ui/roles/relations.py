@@ -71,7 +71,7 @@ def _syntax(evidence: Evidence) -> None:
     st.markdown("On sentences not used to choose the head. The rule by part of speech knows the gold annotation.")
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed, level = filters.relation(left), filters.level(right)
-    table = readable(evidence, level)
+    table = relations_table(evidence, level)
     if typed:
         meant = asked_for(typed)
         table = table[table["relation"].str.contains(typed, regex=False) | table["relation"].isin(meant)]
@@ -101,7 +101,7 @@ def _linked(table: Any) -> list[str]:
 
 
 @lasting(TABLES)
-def readable(evidence: Evidence, level: str) -> Any:
+def relations_table(evidence: Evidence, level: str) -> Any:
     """The relations of one level, largest gain first; cached, so callers must not change the table."""
     import pandas as pd
 

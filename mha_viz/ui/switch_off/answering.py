@@ -145,7 +145,7 @@ def thousandths(value: float) -> str:
     return decimal(1000 * value, 1)
 
 
-def explained(question: Question | None, effect: str) -> str:
+def meaning_of_numbers(question: Question | None, effect: str) -> str:
     """One sentence on what the number of a head means."""
     if effect == "sentence" or question is None:
         return "How far the sentence’s vector turns without this head: 1 − cosine, in thousandths."
@@ -182,7 +182,7 @@ def is_all_there_is(random: Numbers, effect: float | Numbers) -> bool:
     return bool(np.allclose(random, effect, rtol=1e-3, atol=1e-6))
 
 
-def importance(request: Request, question: Question, effects: Effects) -> None:
+def show_importance(request: Request, question: Question, effects: Effects) -> None:
     """Say how far a measure that removes nothing, but uses gradients, agrees with the effects."""
     by_gradient = per_head(verbs.importance, request)
     alike = agreement(by_gradient, effects.answer)
@@ -195,7 +195,7 @@ def importance(request: Request, question: Question, effects: Effects) -> None:
     )
 
 
-def direct(attention: Attention, request: Request, question: Question) -> list[PageChart]:
+def show_direct(attention: Attention, request: Request, question: Question) -> list[PageChart]:
     """Show what each head adds to the logit of the word directly, for models where that can be read off. Returns its
     chart, if it is open."""
     if question.kind == COSINE:

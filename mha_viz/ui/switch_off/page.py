@@ -190,7 +190,7 @@ def _removed(attention: Attention, request: Request, effects: Effects, where: Ad
         drawn = removal.show_removal(attention, request, effects, where)
     with guarded(complain):
         removal.show_switch(attention, request, where)
-    return drawn + answering.direct(attention, request, question) if question is not None else drawn
+    return drawn + answering.show_direct(attention, request, question) if question is not None else drawn
 
 
 # ---- What is known --------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def _map(effects: Effects, off: tuple[Head, ...], question: Question | None, whe
     on = answering.effect_control(question, where.effect)
     chart = charts.head_grid(effects.on(on), answering.unit(question, on), off, theme())
     head_grid(chart, "effects", f"Effect of each head on {answering.ON[on]}.", on_square)
-    st.caption(answering.explained(question, on))
+    st.caption(answering.meaning_of_numbers(question, on))
     return on
 
 
@@ -291,7 +291,7 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     )
     _chart(draw(theme()), "looks", f"{alt}.", on_point)
     if request.question is not None:
-        answering.importance(request, request.question, effects)
+        answering.show_importance(request, request.question, effects)
     rows = tuple((str(head), float(looks[head]), float(values[head])) for head in attention.every_head())
     columns = ("head", "one_minus_normalised_entropy", f"effect_on_{on}")
     return PageChart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))

@@ -17,10 +17,10 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_264,  # the steps in which mean outputs are measured, which the page had
+    "analysis": 6_252,
     "attention": 2_262,
     "browser": 260,
-    "cli": 3_191,  # an option for every field of a request
+    "cli": 3_189,
     "corpus": 2_180,
     "drawing": 655,
     "exports": 2_105,
@@ -30,11 +30,11 @@ LINES: Mapping[str, int] = {
     "models": 7_625,
     "process": 910,
     "reader": 680,
-    "serving": 1_530,
+    "serving": 1_583,  # what browsers load is compressed, and asked for at once
     "study": 5_775,
     "text": 530,
     "training": 2_215,  # a task of its own, and two experiments more
-    "ui": 13_096,
+    "ui": 13_000,
     "": 1_213,  # the modules that are in no folder
 }
 # What to read: fields of a request. A type with several of them would be a second form of it.

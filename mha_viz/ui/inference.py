@@ -169,8 +169,8 @@ def measure_means(request: Request) -> None:
     that other requests are answered in between. Raises what the model raises."""
 
     def measure(some: range) -> None:
-        asked = model_service().ask(verbs.measure_means, request.model, some.start, some.stop)
-        wait(asked, "Measuring the mean outputs of the heads…")
+        future = model_service().ask(verbs.measure_means, request.model, some.start, some.stop)
+        wait(future, "Measuring the mean outputs of the heads…")
 
     if request.method == "mean":
         completed(mean_outputs(len(built_in().sentences), measure))

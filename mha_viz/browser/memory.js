@@ -6,11 +6,31 @@
  * @typedef {{ text: string, pair: string }} Typed
  */
 
+const ACTED = "mha_viz.acted";
 const ROLES = "mha_viz.roles";
 const SENTENCES = "mha_viz.sentences";
 const MOST_SENTENCES = 20;
 const MOST_LETTERS = 2000; // the most characters of a sentence that is stored
 const SHORTCUTS = "mha_viz.shortcuts";
+
+// Whether somebody has touched, typed or scrolled on Explore: what moves by itself on a first visit then does not.
+/** @type {() => boolean} */
+export function remembersActing() {
+  try {
+    return window.localStorage.getItem(ACTED) === "yes";
+  } catch {
+    return false;
+  }
+}
+
+/** @type {() => void} */
+export function rememberActing() {
+  try {
+    window.localStorage.setItem(ACTED, "yes");
+  } catch {
+    // a private window: it moves again in the next visit
+  }
+}
 
 /** @type {() => boolean} */
 export function remembersRoles() {

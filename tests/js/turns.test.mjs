@@ -6,13 +6,14 @@ let visits = 0;
 const TURNS = [9, 7, 4].map((head) => ({ head, pin: { query: head, key: null } }));
 
 // The stores of an explorer at this address, whose reading has these heads in full, and what its stage was told.
-async function visit({ address = "", full = [4, 9, 7], still = false } = {}) {
+async function visit({ address = "", full = [4, 9, 7], still = false, stored = new Map() } = {}) {
   const { Turns } = await import(`../../mha_viz/browser/explorer/turns.js?${(visits += 1)}`); // a page that was loaded
   globalThis.document = new EventTarget();
   const shown = [];
   const told = [];
   const history = { state: null, replaceState: (_, __, query) => told.push(query) };
-  globalThis.window = { matchMedia: () => ({ matches: still }), history };
+  const localStorage = { getItem: (name) => stored.get(name), setItem: (name, value) => stored.set(name, value) };
+  globalThis.window = { matchMedia: () => ({ matches: still }), history, localStorage: stored && localStorage };
   const stage = {
     view: { head: 4, on: [4], pin: null },
     locate: () => address,
@@ -64,3 +65,30 @@ for (const [why, options] of Object.entries({
     assert.deepEqual(shown, []);
   });
 }
+
+for (const [where, options] of Object.entries({
+  "during the turns": {},
+  "on a page of a link": { address: "?head=L0H4" },
+})) {
+  test(`who has acted ${where} finds the page still when it is loaded again`, async ({ mock }) => {
+    mock.timers.enable({ apis: ["setInterval"] });
+    const stored = new Map();
+    const { turns } = await visit({ ...options, stored });
+    turns.begin();
+    document.dispatchEvent(new Event("scroll"));
+    const again = await visit({ stored });
+    again.turns.begin();
+    mock.timers.tick(9000);
+    assert.deepEqual(again.shown, []);
+  });
+}
+
+test("where storage is refused, the turns come and end as in a first visit", async ({ mock }) => {
+  mock.timers.enable({ apis: ["setInterval"] });
+  const { turns, shown } = await visit({ stored: null });
+  turns.begin();
+  mock.timers.tick(3000);
+  document.dispatchEvent(new Event("keydown"));
+  mock.timers.tick(9000);
+  assert.deepEqual(shown, [9]);
+});

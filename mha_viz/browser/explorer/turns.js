@@ -1,12 +1,14 @@
-// A first visit: three heads take turns every three seconds, each with a word held, until somebody acts.
+// A first visit: three heads take turns every three seconds, each with a word held, until somebody acts; never again in
+// this browser.
 import { encodeView } from "../geometry.js";
+import { rememberActing, remembersActing } from "../memory.js";
 import { still } from "../motion.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const EACH = 3000; // milliseconds
 let ended = false; // on whichever page somebody acted
-const ACTS = ["pointerdown", "keydown", "wheel", "touchstart"];
+const ACTS = ["pointerdown", "keydown", "wheel", "touchstart", "scroll"];
 
 export class Turns {
   #timer = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);
@@ -25,16 +27,16 @@ export class Turns {
     const { stage, isAlone } = this.#stores;
     if (this.#begun) return;
     this.#begun = true;
-    if (ended || isAlone || still() || stage.locate() !== "" || this.#turns.length < 2) return;
+    if (ended || isAlone || remembersActing()) return;
+    ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
+    if (still() || stage.locate() !== "" || this.#turns.length < 2) return;
     this.#first = stage.view;
     this.#timer = setInterval(() => this.#show(), EACH);
-    ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
-    document.addEventListener("scroll", this.#end, { capture: true, passive: true });
   }
 
   stop() {
     clearInterval(this.#timer);
-    [...ACTS, "scroll"].forEach((act) => document.removeEventListener(act, this.#end, { capture: true }));
+    ACTS.forEach((act) => document.removeEventListener(act, this.#end, { capture: true }));
   }
 
   // Those whose heads are here in full.
@@ -58,6 +60,7 @@ export class Turns {
   // server reads it with what is done next.
   #end = () => {
     ended = true;
+    rememberActing();
     this.stop();
     const { stage, read } = this.#stores;
     if (!this.#first || stage.view.head === this.#first.head || stage.locate() !== "") return;

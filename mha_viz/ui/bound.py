@@ -57,7 +57,9 @@ def bound(
         return {name: None if chosen in (None, default) else str(chosen)}
 
     choices = {} if options is None else {"options": options}
-    sent = partial(_sent, key, options, look.get("required", False))
+    # The label of a menu would say that it is.
+    required = look.pop("required", False) if widget is st.selectbox else look.get("required", False)
+    sent = partial(_sent, key, options, required)
     return widget(label, **choices, key=key, on_change=_changed, args=(sent, go, change or write), **look)
 
 

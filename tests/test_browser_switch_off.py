@@ -49,7 +49,8 @@ def test_a_key_switches_the_open_head_off_wherever_the_keyboard_is(visitor: Brow
     visitor.drawn()
     visitor.grid.focus()
     page.keyboard.press("x")  # once, not by the grid and by the page
-    visitor.asked(off="none")
+    visitor.asked(off=None)  # nothing is off: the page is as before
+    expect(page.get_by_text("matters most here")).to_have_count(0)
 
 
 def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:

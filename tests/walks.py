@@ -479,7 +479,6 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a second text": Walk("second_text_", types(SECOND_TEXT, "the cat sleeps .")),
         "one text of two": Walk("in", radio("the first")),
         "all on": Walk("all_on", button("Switch all on")),
-        "the end": Walk("ended", button("All on")),
     },
     "/?model=toy&off=none&more=1&how=mean": {"a bar of the ranking": Walk("ranking", mark("ranking", 3))},
     "/why_heads_differ?experiment=tasks": {

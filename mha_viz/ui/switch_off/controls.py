@@ -18,6 +18,7 @@ from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.parts import guarded, picked_head, remark, sent
 
 IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
+ENDED = dict.fromkeys(("off", "how", "from", "in", "more"))
 ABOUT = {
     "zero": "*nothing*: the output of a head that is off is zero.",
     "mean": "*its average*: it is the head’s mean output over the built-in sentences, whatever the text.",
@@ -111,18 +112,15 @@ def on_bar() -> None:
 
 @guarded()
 def on_head() -> None:
-    """For the switch of the open head, and the key x on a square."""
-    _turn(Head.parse(str(sent("explorer", "off"))))
+    """For the switch of the open head, and the key x on a square: the last one ends the mode, but not its numbers."""
+    left = {*_off_now()} ^ {Head.parse(str(sent("explorer", "off")))}
+    address.go(**(_turned([*left]) if left or address.url().where.more else ENDED))
 
 
 def _pick(chart: str) -> None:
     head = picked_head(st.session_state.get(chart))
     if head is not None:
-        _turn(head)
-
-
-def _turn(head: Head) -> None:
-    address.go(**_turned([*{*_off_now()} ^ {head}]))
+        address.go(**_turned([*{*_off_now()} ^ {head}]))
 
 
 def _off_now() -> tuple[Head, ...]:

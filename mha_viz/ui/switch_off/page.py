@@ -41,13 +41,12 @@ from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.request import refused
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which
-from mha_viz.ui.switch_off.controls import controls, on_point, on_square, other_text
+from mha_viz.ui.switch_off.controls import ENDED, controls, on_point, on_square, other_text
 
 CAUTION = (
     "A small effect does not make a head useless: others may do the same, and this is one sentence and one measure."
 )
 GUESSED = {"model": "toy", "text": "the dog [MASK] the girl ."}  # a word that a model on every server can guess
-ENDED = dict.fromkeys(("off", "how", "from", "in", "more"))
 OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
 
@@ -106,10 +105,8 @@ class SwitchedOff:
             with effect:
                 self.effects = _effects(self.whole, self.each)
                 st.markdown(self._sentence(self.effects), width="content")
-            with effect, st.container(horizontal=True, width="content"):
-                if not self.off:
-                    st.button("All on", key="ended", type="tertiary", on_click=address.go, kwargs=ENDED)
-                if self.question is None:
+            if self.question is None:
+                with effect, st.container(horizontal=True, width="content"):
                     st.button(":primary[Let the toy guess a word]", key="guess", type="tertiary", on_click=_guess)
         return drawn
 

@@ -152,7 +152,7 @@ def _the_pointer_over_the_grid_previews_a_head(visitor: BrowserTab) -> None:
     assert list(rows)[-2:] == ["unexplained", "entropy"]
     assert float(rows["the token before"].removesuffix("%").strip()) > 90
     expect(preview.locator("summary").first).to_have_text(
-        re.compile(r"^Usually to the token before 9[0-9]% \(here 9[0-9]%\)(?!.*no rule)")
+        re.compile(r"^Usually attends 9[0-9]% to the token before \(here 9[0-9]%\)(?!.*unexplained)")
     )
     expect(visitor.title).to_have_text("L3H1 (4-2)")
 

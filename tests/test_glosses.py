@@ -126,7 +126,7 @@ def test_any_text_is_answered_with_known_roles_once_each(typed: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("everywhere", "every word alike"),
+        ("everywhere", "evenly"),
         ("the token before", "the token before"),
         ("its nsubj", "its subject"),
         ("its head, as obj", "the word it depends on as object"),

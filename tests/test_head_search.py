@@ -278,8 +278,8 @@ def test_a_head_without_a_role_is_answered_with_its_recipe() -> None:
         (group,) = head_search.of_names(name, head_search.named(name), lambda _: True, (), RECIPES)
         return group.answers[0].does
 
-    assert of("L0H1") == "60% the token after · 30% the last full stop · 10% unexplained"
-    assert of("L1H1") == "mostly even: nothing to explain"
+    assert of("L0H1") == "attends 60% to the token after, 30% to the last full stop; 10% unexplained"
+    assert of("L1H1") == "attends evenly to all tokens"
     assert of("L5H5") == "No role was found for this head."
 
 

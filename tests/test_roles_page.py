@@ -12,7 +12,7 @@ from html import unescape
 from pathlib import Path
 from threading import Event
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl
 
 import pandas as pd
 import pytest
@@ -26,6 +26,7 @@ from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Busy, Cancelled, CorpusError
 from mha_viz.figures.chart_plotly import plotly
+from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import at_a_glance, standing_with_numbers
 from mha_viz.figures.theme import LIGHT
@@ -156,8 +157,8 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert len(words_by_head) == 72
     assert (
         words_by_head["L0H2"]
-        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; 95% the token before · "
-        "0% unexplained; finds keys by 98% position"
+        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; usually attends 95% to "
+        "the token before; finds keys by 98% position"
     )
     assert words_by_head["L3H1"].startswith("L3H1 (4-2): pronoun → what it refers to, right in 66%; simple rule 54%")
     assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", words_by_head["L5H11"])
@@ -192,9 +193,10 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = seen(head="L3H1")
     assert "### L3H1 (4-2)" in page.said
-    assert "No effect on these words was found beyond its neighbours’." in page.said
+    assert "Not found to be used for preposition → its noun and its verb → object." in page.said
+    assert "Usually attends 22% to [CLS], 14% evenly; 44% unexplained." in page.said.replace("\\", "")
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
-    assert "finds keys by feed-forward" in bar
+    assert "Finds keys by what feed-forward layers added." in bar
     assert "Finds its keys by 43% feed-forward · 32% earlier heads" in bar
     assert "**Finds its keys by**, on UD English EWT test" in page.said
     (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
@@ -203,6 +205,18 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "In the built-in sentences it is right in" in page.said
     assert "Most often right" in page.said
     assert "Least often right" in page.said
+
+
+def test_a_card_shows_its_first_role_at_work_where_no_sentence_of_its_corpus_may_be_shown() -> None:
+    page = visit(head="L3H1", model="minilm")
+    links = [link.proto for link in page.at.get("page_link") if "case=" in link.proto.query_string]
+    assert [(link.label, dict(parse_qsl(link.query_string))) for link in links] == [
+        (
+            "Anna called because she was late",
+            {"model": "minilm", "text": "Anna called because she was late", "case": "L3H1.q3"},
+        )
+    ]
+    assert "“she” → “Anna”" in page.said
 
 
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,16 +249,16 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 
 def _on_all_text(head: Head) -> str:
-    recipe = next(of.words for of in of_heads("minilm", "") if of.head == head)
-    return f"On all text: {plain(recipe)}."
+    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
+    return f"Usually {plain(recipe)}."
 
 
 def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
     (drawn,) = [html.proto.body for html in visit().at.get("html") if 'class="mha-map"' in html.proto.body]
     (square,) = re.findall(r'aria-label="L3H1 \(4-2\): ([^"]*)"', drawn)
     assert square.startswith("pronoun → what it refers to, right in 66%; ")
-    recipe = next(of.words for of in of_heads("minilm", "") if str(of.head) == "L3H1")
-    assert f"; {recipe}; finds keys by " in unescape(square)
+    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if str(of.head) == "L3H1")
+    assert f"; usually {recipe}; finds keys by " in unescape(square)
 
 
 def test_a_head_that_the_model_does_not_have_is_said() -> None:

@@ -13,7 +13,7 @@ from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.reduce import Running
 from mha_viz.attention import Head
-from mha_viz.attention.parts import GROUPS, HEADS, KEY, QUERY
+from mha_viz.attention.parts import FEED_FORWARD, GROUPS, HEADS, KEY, QUERY, WORD
 from mha_viz.attention.shares import LEAST, Variation
 from mha_viz.errors import SettingError
 from mha_viz.numerals import percent
@@ -26,10 +26,9 @@ FloatSums = npt.NDArray[np.float64]
 
 HEADING = ("layer", "head", "group", "share", "low", "high", "documents")
 ARROWS = ("from", "to", "side", "share", "low", "high", "documents")
-
-
 WHY = "why"  # the table in a profile
 CLOSE = 0.1  # a difference of shares that names no group over another
+PLAINLY = {WORD: "the words", HEADS: "what earlier heads added", FEED_FORWARD: "what feed-forward layers added"}
 
 
 class FoundBy(NamedTuple):
@@ -40,9 +39,9 @@ class FoundBy(NamedTuple):
 
     @property
     def foremost(self) -> str:
-        """The group with the largest share, and those that come within CLOSE of it: "word and position"."""
+        """The group with the largest share, and those within CLOSE of it: "the words and position"."""
         listed = sorted(self.shares.items(), key=lambda each: -each[1])
-        return series([group for group, share in listed if share > listed[0][1] - CLOSE])
+        return series([PLAINLY.get(group, group) for group, share in listed if share > listed[0][1] - CLOSE])
 
     @property
     def words(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from mha_viz.text import WordPieces
 
 ALL = "all"  # in place of a class of query word
 LONGEST = 256  # pieces of a text; all rules for one of these take 70 MB
-NAMED, LEAST_NAMED = 2, 0.05  # rules in words
+NAMED, LEAST_NAMED, HARDLY = 2, 0.05, 0.005  # rules in words; what is left is named from HARDLY on
 EVENLY = 0.05  # a recipe that explains less than this beyond even attention explains nothing
 KIND_OF: Mapping[str, str] = MappingProxyType(
     {
@@ -68,13 +68,14 @@ class HeadRecipe(NamedTuple):
         shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
         return {**shares, "unexplained": 1 - self.explained}
 
-    @property
-    def words(self) -> str:
-        """ "50% the token after · 23% [CLS] · 18% unexplained", with at most two rules."""
+    def words(self, plainly: Callable[[str], str]) -> str:
+        """ "attends 50% to the token after, 23% to [CLS]; 18% unexplained"; ``plainly``: of the name of a rule."""
         if self.is_even:
-            return "mostly even: nothing to explain"
-        named = [f"{percent(part.share, 0)} {part.name}" for part in self.parts[:NAMED] if part.share >= LEAST_NAMED]
-        return " · ".join([*named, f"{percent(1 - self.explained, 0)} unexplained"])
+            return "attends evenly to all tokens"
+        named = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED]
+        says = [f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named]
+        left = f"; {percent(1 - self.explained, 0)} unexplained" * (1 - self.explained >= HARDLY)
+        return f"attends {', '.join(says)}{left}"
 
     @property
     def is_even(self) -> bool:

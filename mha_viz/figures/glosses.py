@@ -60,7 +60,7 @@ RELATIONS = MappingProxyType(
         "conj": _relation(
             "joined word", "the first of the list", "_tea_ and *milk*", "conjunct coordination coordinated and"
         ),
-        "cop": _relation("form of “be”", "what is said", "she *is* _happy_", "copula linking verb be am are"),
+        "cop": _relation("form of “be”", "its predicate", "she *is* _happy_", "copula linking verb be am are"),
         "csubj": _relation("clause as subject", "its verb", "what she *said* _matters_", "clausal subject"),
         "csubj:outer": _relation("clause as subject of a clause", "that clause", "to *wait* is what _helps_", "outer"),
         "csubj:pass": _relation("clause as passive subject", "its verb", "that he *left* was _known_", "passive"),
@@ -258,7 +258,7 @@ def rule_in_words(rule: str) -> str:
 
 _PLAIN_RULES = MappingProxyType(
     {
-        "everywhere": "every word alike",
+        "everywhere": "evenly",
         "its head": "the word it depends on",
         "its dependents": "the words that depend on it",
         "its siblings": "the words that depend on the same word",

@@ -14,6 +14,7 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
 from mha_viz.figures.effects import frame_of, numbered_axis, on_squares
+from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, by_head, described, short
 from mha_viz.figures.theme import Theme, ink_on
 from mha_viz.numerals import signed
@@ -35,13 +36,11 @@ def role_map(
     """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour, and
     faint if a simple rule does as well. Small squares mark further kinds of roles. The line below a cell is the head's
     recipe, as far as it explains the head. The label of a cell is the head's name."""
-    roles, recipe_words = by_head(findings), {recipe.head: recipe.words for recipe in recipes}
+    roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
-    texts, hints = (
-        [_cell(roles.get(head, [])) for head in every],
-        [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every],
-    )
+    texts = [_cell(roles.get(head, [])) for head in every]
+    hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every]
     squares = on_squares(every, texts, 11, [_ink(roles.get(head), theme) for head in every], hints)
     layers, heads = shape
     width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)

@@ -13,7 +13,7 @@ from mha_viz.analysis.corpus_why import FoundBy
 from mha_viz.analysis.described import LEAST_NAMED, HeadRecipe
 from mha_viz.analysis.findings import Finding
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked, rules_asked_for
+from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked, rule_plainly, rules_asked_for
 from mha_viz.figures.role_words import best_baseline, standing_with_corpora, strongest_first
 from mha_viz.numerals import percent, weight
 
@@ -104,8 +104,8 @@ def of_names(
 
 def _roles_of(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
     of_head = _once(finding for finding in strongest_first(findings) if finding.head == head)
-    words = next((recipe.words for recipe in recipes if recipe.head == head), "No role was found for this head.")
-    return tuple(map(_of_finding, of_head)) or (HeadAnswer(head, words),)
+    does = next((recipe.words(rule_plainly) for recipe in recipes if recipe.head == head), "")
+    return tuple(map(_of_finding, of_head)) or (HeadAnswer(head, does or "No role was found for this head."),)
 
 
 # ---- By what it does ----------------------------------------------------------------------------------

@@ -54,8 +54,8 @@ test("a remark says when a rule is left out; a head that is nearly even says so"
   assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
   assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotat/);
   assert.doesNotMatch(remarkOf({ ...recipes, annotated: true }, 1), /annotat/);
-  assert.equal(spokenRecipe(recipes, 0), "Usually to the token after 50%, [CLS] 20%, no rule 20%. ");
-  assert.match(spokenRecipe(recipes, 1), /^Usually to every word alike/);
+  assert.equal(spokenRecipe(recipes, 0), "Usually attends 50% to the token after, 20% to [CLS]; 20% unexplained. ");
+  assert.match(spokenRecipe(recipes, 1), /^Usually attends evenly/);
 });
 
 test("a line has the shares over all text and here, but none of a rule that is left out here", () => {
@@ -63,13 +63,17 @@ test("a line has the shares over all text and here, but none of a rule that is l
   const read = { ...recipes, heads: [head, even] };
   const words = (of, at) => wordsOf(of, at).map(([, said]) => said);
   assert.deepEqual(words(read, 0), [
-    "the token after 50% (here 31%)",
-    "[CLS] 20% (here 24%), …",
-    "no rule 20% (here 25%)",
+    "50% to the token after (here 31%)",
+    "20% to [CLS] (here 24%), …",
+    "20% unexplained (here 25%)",
   ]);
-  assert.deepEqual(words(read, 1), ["nouns 70%", "no rule 30% (here 30%)"]);
-  assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "nouns 70% (here 0%)");
-  assert.deepEqual(words({ ...recipes, here: null }, 0), ["the token after 50%", "[CLS] 20%, …", "no rule 20%"]);
+  assert.deepEqual(words(read, 1), ["70% to nouns", "30% unexplained (here 30%)"]);
+  assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "70% to nouns (here 0%)");
+  assert.deepEqual(words({ ...recipes, here: null }, 0), [
+    "50% to the token after",
+    "20% to [CLS], …",
+    "20% unexplained",
+  ]);
   const whole = { ...recipes, heads: [{ ...heads[0], explained: 1 }], here: null };
-  assert.deepEqual(words(whole, 0), ["the token after 50%", "[CLS] 20%, …"], "no part of 0%");
+  assert.deepEqual(words(whole, 0), ["50% to the token after", "20% to [CLS], …"], "no part of 0%");
 });

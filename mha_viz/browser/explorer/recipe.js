@@ -25,8 +25,7 @@ const HARDLY = 0.005; // shares below it are 0%
 const whole = (share) => `${decimal(100 * share, 0)}%`;
 /** @type {(share: number | undefined) => string} */
 const now = (share) => (share === undefined ? "" : ` (here ${whole(share)})`);
-const EVEN = "Usually to every word alike.";
-const REST = "no rule";
+const EVEN = "Usually attends evenly to all tokens.";
 
 // The share of each kind of rule, in the order of a bar; what is not explained comes last.
 /** @type {(recipes: Recipes, head: number) => [string, number][]} */
@@ -55,6 +54,11 @@ export function barOf(recipes, head, colours) {
   return make("b", { class: "recipe" }, ...parts);
 }
 
+/** @type {(rule: Rule, share: number) => string} */
+const going = ({ says, kind }, share) => `${whole(share)} ${kind === "even" ? "" : "to "}${says}`;
+/** @type {(explained: number) => string} */
+const leftBy = (explained) => `${whole(1 - explained)} ${UNEXPLAINED}`;
+
 // What a head does over all text, and here: the numbers of its largest rules, and null for what is left over, in words;
 // “…” stands for further rules.
 /** @type {(recipes: Recipes, head: number) => [number | null, string][]} */
@@ -62,33 +66,35 @@ export function wordsOf(recipes, head) {
   const { parts, explained, here } = recipes.heads[head];
   const named = parts.filter(([, share]) => share >= NAMED.least).slice(0, NAMED.most); // the largest are first
   const line = named.map(([rule, share], place) => {
-    const { says, needs } = recipes.rules[rule];
-    const shown = needs && isLeftOut(recipes) ? undefined : here?.[place];
-    return /** @type {[number | null, string]} */ ([rule, `${says} ${whole(share)}${now(shown)}`]);
+    const shown = recipes.rules[rule].needs && isLeftOut(recipes) ? undefined : here?.[place];
+    return /** @type {[number | null, string]} */ ([rule, going(recipes.rules[rule], share) + now(shown)]);
   });
   const more = explained - named.reduce((sum, [, share]) => sum + share, 0) >= HARDLY;
   if (more && line.length) line[line.length - 1][1] += ", …";
   const left = now(recipes.here ? 1 - recipes.here[head] : undefined);
-  return 1 - explained < HARDLY ? line : [...line, [null, `${REST} ${whole(1 - explained)}${left}`]];
+  return 1 - explained < HARDLY ? line : [...line, [null, leftBy(explained) + left]];
 }
 
 // The same in a line; `point` is told which rule is pointed at.
 /** @type {(recipes: Recipes, head: number, colours: string[], point: (rule: number | null) => void) => Children} */
 export function lineOf(recipes, head, colours, point) {
   if (recipes.heads[head].isEven) return [EVEN];
-  const line = wordsOf(recipes, head).map(([rule, words]) => {
+  const words = wordsOf(recipes, head);
+  const line = words.map(([rule, text]) => {
     const kind = rule === null ? UNEXPLAINED : recipes.rules[rule].kind;
-    return make("span", rule === null ? {} : pointing(rule, point), sample(recipes, kind, colours), words);
+    return make("span", rule === null ? {} : pointing(rule, point), sample(recipes, kind, colours), text);
   });
-  return ["Usually to ", ...line.flatMap((part, i) => (i ? [", ", part] : [part]))];
+  /** @type {(place: number) => string} */
+  const before = (place) => (words[place][0] === null ? "; " : ", ");
+  return ["Usually attends ", ...line.flatMap((part, i) => (i ? [before(i), part] : [part]))];
 }
 
 /** @type {(recipes: Recipes, head: number) => string} */
 export function spokenRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
-  const named = parts.slice(0, NAMED.most).map(([rule, share]) => `${recipes.rules[rule].says} ${whole(share)}`);
-  if (1 - explained >= HARDLY) named.push(`${REST} ${whole(1 - explained)}`);
-  return isEven ? `${EVEN} ` : `Usually to ${named.join(", ")}. `;
+  const named = parts.slice(0, NAMED.most).map(([rule, share]) => going(recipes.rules[rule], share));
+  const left = 1 - explained < HARDLY ? "" : `; ${leftBy(explained)}`;
+  return isEven ? `${EVEN} ` : `Usually attends ${named.join(", ")}${left}. `;
 }
 
 // Every rule of a head with its share; `rest` is the name of what they do not explain.

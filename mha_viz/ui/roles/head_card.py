@@ -14,7 +14,7 @@ from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import labelled, linked
+from mha_viz.figures.glosses import labelled, linked, rule_plainly
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head
@@ -60,7 +60,7 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         lines(findings, named=False)
         recipe = recipes_of(evidence).get(head)
         if recipe:
-            st.markdown(f"On all text: {plain(recipe.words)}.")
+            st.markdown(f"Usually {plain(recipe.words(rule_plainly))}.")
         show_found_by(evidence, head)
         used.show_in_short(_rows(evidence, "used", head))
         readable.show_one(model, evidence, head)

@@ -16,6 +16,7 @@ from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.figures.caption import both
+from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_map import strength
 from mha_viz.figures.role_words import (
     COLOURS,
@@ -83,7 +84,8 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
     names = "".join(f'<th scope="col">H{head}</th>' for head in range(heads))
     label = "What each head does: layers by heads. Arrow keys go from head to head."
     columns = f"<thead><tr><td></td>{names}</tr></thead>"
-    return f'<table role="grid" aria-label="{label}" style="--rows:{layers}">{columns}<tbody>{rows}</tbody></table>'
+    size = f"--rows:{layers};--columns:{heads}"
+    return f'<table role="grid" aria-label="{label}" style="{size}">{columns}<tbody>{rows}</tbody></table>'
 
 
 @lasting(CHARTS)
@@ -106,7 +108,7 @@ def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
 def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
     without = "no role was found"
     does = "; ".join(map(at_a_glance, findings)) or without
-    more_of_it = (recipe and recipe.words, keys and f"finds keys by {keys.words}")
+    more_of_it = (recipe and f"usually {recipe.words(rule_plainly)}", keys and f"finds keys by {keys.words}")
     besides = "".join(f"; {words}" for words in more_of_it if words)
     says = escape(f"{both(head)}: {does}{besides}")
     in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or without
@@ -122,12 +124,12 @@ def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys
 
 
 def _further(findings: list[Finding]) -> Iterable[str]:
-    """The kinds of the further roles of a head, which are dots in the corner of its square."""
+    """The kinds of the further roles of a head, which are shapes in the corner of its square."""
     return dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
 
 
 def _dot(role: str) -> str:
-    return f'<i style="{_colours(COLOURS[role])}"></i>'
+    return f'<i class="{role}" style="{_colours(COLOURS[role])}"></i>'
 
 
 def _bar(recipe: HeadRecipe | None) -> str:
@@ -145,7 +147,7 @@ def show_found_by(evidence: Evidence, head: Head) -> None:
         says = escape(f"Finds its keys by {keys.words}")
         bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
         parts = "".join(f"<span>{_of_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0)
-        st.html(f'<p class="mha-keys">finds keys by {keys.foremost}{bar}<small>{parts}</small></p>')
+        st.html(f'<p class="mha-keys">Finds keys by {keys.foremost}.{bar}<small>{parts}</small></p>')
 
 
 @lasting(CHARTS)
@@ -191,7 +193,7 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
 
 
 def _bars(evidence: Evidence) -> str:
-    """What the colours of the bars and dots of a square mean, behind a button that is a sample of the bars."""
+    """What the colours of the bars and the shapes of a square mean, behind a button that is a sample of the bars."""
     below = (*KINDS, "unexplained") if recipes_of(evidence) else ()
     left = GROUPS if _keys_of(evidence) else ()
     beside = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
@@ -209,7 +211,7 @@ def _bars(evidence: Evidence) -> str:
     sample = "".join(swatch for parts in lines.values() for _, swatch in parts[:4])
     if not named:
         return ""
-    what = "What the bars and dots of a square show" if dots else "What the bars of a square show"
+    what = "What the bars and shapes of a square show" if dots else "What the bars of a square show"
     says = f'aria-label="{what}" title="{what}"'
     return f"<details><summary {says}><em>{sample}</em>?</summary><ol>{''.join(named)}</ol></details>"
 

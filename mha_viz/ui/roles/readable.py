@@ -6,6 +6,7 @@ another visitor's file contains only numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from mha_viz.corpus.excerpts import SentenceSpan, excerpts, shorter
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.glosses import labelled
+from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
 from mha_viz.numerals import weight
@@ -57,12 +58,28 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
 
 
 def show_one(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the case with the largest weight in which the head is right, of its first role that has any."""
+    """Show the case with the largest weight in which the head is right, of its first role that has any; or, of
+    coreference without sentences that can be shown, the example in its gloss."""
     shown, _ = _examples(model, evidence, head)
     for finding in by_head(evidence.findings()).get(head, []):
         for example in shown:
             if (example.role, example.detail) == (finding.role, finding.detail) and example.right:
                 return _case(example)
+        if finding.role == "coreference" and (meaning := gloss(finding.detail)):
+            return _of_gloss(head, meaning.example)
+
+
+def _of_gloss(head: Head, example: str) -> None:
+    """Show the example of a role as a link, with the word that attends held."""
+    words = example.split()
+    ends = [next(word for word in words if mark in word) for mark in "*_"]
+    text, one, other = (re.sub("[*_]", "", each) for each in (example, *ends))
+    show_link(text, {**_same_model(), "text": text, "case": str(CaseInLink(head, "q", words.index(ends[0])))})
+    st.caption(plain(f"“{one}” → “{other}”"))
+
+
+def _same_model() -> dict[str, str]:
+    return {name: value for name, value in address.now().items() if name in ("model", "tray")}
 
 
 def _missing(findings: Sequence[Finding]) -> None:
@@ -180,7 +197,7 @@ def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | No
     texts: Iterable[str] = [text]
     if not isinstance(annotation, Annotated) or annotation.sentence.words != sentence.words:
         texts = map(_pasted, shorter(sentence, coreference=gold == "coreference"))
-    same = {name: value for name, value in address.now().items() if name in ("model", "tray")}
+    same = _same_model()
     room = address.MAX_ENCODED - len(quote(same.get("tray", "")))
     fits = next((text for text in texts if len(quote(text)) <= room), None)
     return None if fits is None else {**same, "text": fits, "case": str(case), **({"gold": gold} if gold else {})}

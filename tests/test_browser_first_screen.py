@@ -1,7 +1,7 @@
 """What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on
 a phone, on every experiment, every toy and every small task (which has nothing to play); at 1280 × 720 also below the
 box of the tour. Of a toy only four of its eight maps are held, those that end best; the others may lie below. *Inside a
-head*: the picture of every step, at 1280 × 720. *Compare* and *About* use the width of the window."""
+head*: the picture of every step, at 1280 × 720. At 1920 × 1080 pages use the window."""
 
 from __future__ import annotations
 
@@ -160,3 +160,27 @@ def test_compare_and_about_use_the_window(newcomer: Callable[..., BrowserTab], s
     held = map_of_head.locator("xpath=ancestor::*[contains(@class, 'box')][1]").bounding_box()
     assert held
     assert drawn["x"] + drawn["width"] <= held["x"] + held["width"] + 1, "nothing of it is cut off"
+    if size == PROJECTOR:
+        assert drawn["y"] + drawn["height"] <= size["height"] - 10, "nor its last row"
+
+
+def test_the_map_of_roles_and_the_only_picture_of_a_step_use_a_tall_window(newcomer: Callable[..., BrowserTab]) -> None:
+    visitor = newcomer(viewport=PROJECTOR)
+    for model, most in (("minilm", 12), ("toy", 4)):
+        visitor.roles(model=model)
+        page = visitor.page
+        expect(page.locator(".mha-map thead th")).to_have_count(most)
+        squares, column = (
+            page.locator(".mha-map table").bounding_box(),
+            page.locator(".stColumn:has(.mha-map)").bounding_box(),
+        )
+        assert squares
+        assert column
+        assert squares["width"] > 0.99 * column["width"], model
+        assert squares["height"] > 0.3 * PROJECTOR["height"], model
+    for step in ("x", "products", "values", "concat"):
+        visitor.visit("/inside_a_head", step=step)
+        picture = visitor.page.locator(f".st-key-inside_{step} .main-svg").first
+        expect(picture).to_be_visible()
+        tall = "(picture) => picture.getBoundingClientRect().height > innerHeight / 2"
+        visitor.page.wait_for_function(tall, arg=picture.element_handle())

@@ -26,6 +26,25 @@ STALE = """() => {
 GLYPHS = """(glyphs, part) => glyphs.map((glyph) => [
     glyph.className.replace(/glyph|active/g, "").trim(), getComputedStyle(glyph, part).maskImage])"""
 
+# The contrast of marks to the page's background.
+CONTRASTS = """(marks) => {
+  const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
+  const light = (...layers) => {
+    for (const [colour, opacity] of layers) {
+      Object.assign(context, { fillStyle: colour, globalAlpha: opacity });
+      context.fillRect(0, 0, 1, 1);
+    }
+    const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].map((value) => (value / 255) ** 2.2);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  return marks.map((mark) => {
+    const style = getComputedStyle(mark, "::before");
+    const paper = [getComputedStyle(mark).getPropertyValue("--st-background-color"), 1];
+    const [one, other] = [light(paper), light(paper, [style.backgroundColor, style.opacity])];
+    return Math.max(one, other) / Math.min(one, other);
+  });
+}"""
+
 
 def card(page: Page) -> Locator:
     return page.get_by_role("heading", name="L3H1 (4-2)", exact=True)
@@ -174,6 +193,11 @@ def test_roles_lead_from_the_grid_to_the_card_and_to_evidence(visitor: BrowserTa
     page = visitor.explore()
     heads_of_a_kind_are_shown_by_one_click(page)
     chips_are_buttons_that_explain_themselves_and_lead_to_the_card(visitor)
+    example = page.locator("a[href*='case=']").first
+    expect(example).to_have_text("Anna called because she was late")  # of its first role, whose corpus is not shipped
+    example.click()
+    expect(visitor.readout).to_contain_text("she attends to Anna")
+    visitor.roles(head="L2H8")
     page.locator("a[href*='case=']").first.click()
     evidence_opens_with_its_word_held_and_its_gold_arc_in_view(visitor)
     gold_is_laid_over_a_head(visitor)
@@ -202,7 +226,13 @@ def test_the_grid_has_the_glyphs_of_the_map(visitor: BrowserTab) -> None:
     sizes = glyphs.evaluate_all("glyphs => glyphs.map((glyph) => glyph.getBoundingClientRect().width)")
     assert min(sizes) >= 17
     assert max(sizes) <= 26
+    resting = page.locator(".badges > :not(.active)")  # what does not show in this sentence
+    assert min(resting.evaluate_all(CONTRASTS)) >= 3
+    visitor.in_colours("dark")
+    assert min(resting.evaluate_all(CONTRASTS)) >= 3
     visitor.roles()
+    shapes = page.locator(f"{MAP} ol i").evaluate_all("all => all.map((one) => getComputedStyle(one).clipPath)")
+    assert len({*shapes, "none"}) == len(shapes) + 1 > 2, "forced colours paint all alike"
     in_map = page.locator(".mha-map td b")
     expect(in_map.nth(10)).to_be_attached()
     assert drawn == dict(in_map.evaluate_all(GLYPHS, None))
@@ -227,8 +257,8 @@ def chips_are_buttons_that_explain_themselves_and_lead_to_the_card(visitor: Brow
 
 
 def evidence_opens_with_its_word_held_and_its_gold_arc_in_view(visitor: BrowserTab) -> None:
+    expect(visitor.title).to_have_text("L2H8 (3-9)")
     visitor.drawn()
-    expect(visitor.title).to_have_text("L3H1 (4-2)")
     arc = visitor.page.get_by_role("img", name="The gold arc of")
     expect(arc).to_be_visible()
     word = re.search("“(.+)”", arc.get_attribute("aria-label") or "")

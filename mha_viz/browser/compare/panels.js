@@ -92,7 +92,7 @@ export function measure({ read: { set, derived }, stage, look }, part) {
   const across = columns(width, set.panels.length, width < 600 ? width : wanted, GAP);
   const column = Math.floor((width - (across - 1) * GAP) / across);
   part.sheet.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
-  const height = Math.max(300, Math.min(Math.max(680, window.innerHeight - 350), window.innerHeight - 230));
+  const height = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
   const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
   const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
   Object.assign(look, { most, label, ...size });

@@ -67,9 +67,9 @@ export function counted(roles) {
 /** @type {(name: string) => HTMLElement} */
 const glyphOf = (name) => make("b", { class: `glyph ${name}` });
 
-// The glyph of each of `count` heads, that of its first role or of the kind in the filter, pale if that kind does not
-// show in this text; a dot for each further kind; and a veil over the heads without the kind in the filter. `place`
-// positions an element on a head.
+// The glyph of each of `count` heads, that of its first role or of the kind in the filter, grey if that kind does not
+// show in this text; a small shape for each further kind; and a veil over the heads without the kind in the filter.
+// `place` positions an element on a head.
 /**
  * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
  *   HTMLElement, colours: string[]) => HTMLElement[]}
@@ -83,7 +83,7 @@ export function drawBadges(roles, count, sought, place, colours) {
     const kinds = [...new Set([...(first ? [first] : []), ...list].map(({ role }) => role))];
     for (const kind of kinds) {
       const isActive = list.some((role) => role.role === kind && role.active);
-      const mark = kind === first?.role ? glyphOf(first.glyph) : make("s");
+      const mark = kind === first?.role ? glyphOf(first.glyph) : make("s", { class: kind });
       mark.classList.toggle("active", isActive);
       mark.style.setProperty("--colour", colourOf(roles, kind, colours));
       box.append(mark);

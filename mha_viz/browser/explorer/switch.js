@@ -10,7 +10,7 @@ export class RoleSwitch {
     "label",
     {
       class: "known",
-      title: "What each head does over annotated corpora, as the glyphs of Roles; pale where it does not show here",
+      title: "What each head does over annotated corpora, as the glyphs of Roles; grey where it does not show here",
     },
     this.#shown,
     "Known roles",

@@ -28,7 +28,7 @@ class StreamlitFiles:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._pages = app, pages()
-        self._kept: dict[str, tuple[Message, Message]] = {}  # by path: the start of the answer, and its body
+        self._answers: dict[str, tuple[Message, Message]] = {}  # by path: the start of the answer, and its body
         self._preload = ", ".join(f"<{name}>; rel=modulepreload; crossorigin" for name in _drawn_with())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,15 +50,15 @@ class StreamlitFiles:
 
     async def _answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         messages: list[Message] = []
-        if path not in self._kept:
+        if path not in self._answers:
 
             async def keep(message: Message) -> None:
                 messages.append(message)
 
             await self._app(scope, receive, keep)
             if messages[0]["status"] == 200:
-                self._kept[path] = await asyncio.to_thread(_compressed, *messages)
-        for message in self._kept.get(path, messages):
+                self._answers[path] = await asyncio.to_thread(_compressed, *messages)
+        for message in self._answers.get(path, messages):
             await send(message)
 
 

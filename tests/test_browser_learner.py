@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from mha_viz.training import toy_maps
 from mha_viz.ui import navigation
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests import lanes
-from tests.browser_tab import FRAMES, PHONE, BrowserTab
+from tests.browser_tab import FINGERPRINT, FRAMES, PHONE, BrowserTab
 from tests.late_server import LateServer
 from tests.screenshots import changed, luminance, still
 
@@ -235,6 +236,37 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     the_heads_part_without_the_server(calm)
     assert max(pictures_of(moving)) > 1, "a map changes from frame to frame"
     assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
+
+
+MARKED = """player => ["row", "col"].map((mark) =>
+    [...player.querySelectorAll(`.sentence .${mark}`)].map((word) => word.textContent).join())"""
+PICTURES = f"""maps => maps.map((map) => ({FINGERPRINT})(map)[0])"""
+
+
+def test_the_sentence_stands_once_and_is_tied_to_the_rows_of_every_map(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="repeater")
+    player = page.locator(".mha-player")
+    maps, words = player.locator(".map canvas"), player.locator(".sentence bdi")
+    expect(words).to_have_text(list(toy_maps.shipped("repeater").words))
+    page.wait_for_selector(QUIET)
+    still(page)
+    before = maps.evaluate_all(PICTURES)
+    words.nth(2).hover()
+    assert player.evaluate(MARKED) == ["anna", ""]
+    pointed = maps.evaluate_all(PICTURES)
+    assert all(one != other for one, other in zip(before, pointed, strict=True)), "its row is marked in all maps"
+    words.nth(2).click()
+    page.mouse.move(2, 2)
+    assert maps.evaluate_all(PICTURES) == pointed, "held"
+    words.nth(2).click()
+    page.mouse.move(2, 2)
+    assert maps.evaluate_all(PICTURES) == before
+    box = player.locator(".map svg").first.bounding_box()
+    assert box
+    cell = box["width"] / words.count()
+    page.mouse.move(box["x"] + 0.5 * cell, box["y"] + 3.5 * cell)
+    assert player.evaluate(MARKED) == ["green", "dog"]
+    expect(player.locator(".pointed")).to_contain_text("“green” gives")
 
 
 TOPS = """maps => maps.map((map) => Math.round(map.getBoundingClientRect().top))"""

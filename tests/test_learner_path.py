@@ -329,6 +329,41 @@ def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
     assert first == {str(learning.head_of(learning.best("toy", task))) for task in TOY.skills}, "those that matter"
 
 
+@pytest.mark.parametrize(("name", "step"), [("toy", 0), ("toy", 400), ("repeater", 3000)])
+def test_the_strips_of_a_toy_are_the_weights_of_its_heads(name: str, step: int) -> None:
+    from mha_viz.models.loading import load
+
+    recorded = toy_maps.shipped(name)
+    content = playing(visit("why heads differ", experiment=name))
+    size, largest = content["strip"]["size"], content["strip"]["largest"]
+    assert content["strip"]["name"] == "W_Q"
+    levels = np.frombuffer(base64.b64decode(content["strip"]["cells"]), np.uint8).astype(float) - 128
+    drawn = (np.sign(levels) * (levels / 127) ** 2 * largest).reshape(len(recorded.steps), 8, size)
+    model = load(f"{name}@{step}")
+    w_q = [model.trace(recorded.words[0], layer=layer).parameters.w_q for layer in range(model.layers)]
+    for shown, entry in zip(drawn[recorded.steps.tolist().index(step)], content["heads"], strict=True):
+        head = Head.parse(entry["name"].split()[0])
+        own = w_q[head.layer][:, 16 * head.head : 16 * (head.head + 1)].ravel()[:size]
+        np.testing.assert_allclose(shown, own, atol=0.02 * largest)
+
+
+def test_the_curve_of_a_toy_is_its_loss_beside_that_of_the_other_training() -> None:
+    from mha_viz.training import repeater, toy_model
+
+    of_each = {name: toy_maps.shipped(name) for name in ("toy", "hidden", "repeater")}
+    logs = np.log([of_each["toy"].loss, of_each["hidden"].loss])
+    curves = playing(learned(trained="hidden"))["curves"]
+    assert (curves["title"], [line["faint"] for line in curves["lines"]]) == ("loss, hidden words", [True, False])
+    expected = (logs - logs.min()) / (logs.max() - logs.min())
+    np.testing.assert_allclose([line["values"] for line in curves["lines"]], expected, atol=6e-4)
+    measured = {"toy": toy_model.loss_of, "repeater": repeater.loss_of}
+    for name, loss_of in measured.items():
+        losses, folder = of_each[name].loss, asset(name)
+        assert losses[-1] < losses[0] / 2
+        last = snapshots.unpacked(folder, snapshots.steps(folder)[-1])
+        assert loss_of(last) == pytest.approx(float(losses[-1]), abs=1e-3)
+
+
 def test_the_weights_in_the_sentence_are_those_of_its_maps() -> None:
     drawn, recorded = learning.drawn(), toy_maps.shipped()
     place, antecedent = drawn.pairs["pronoun_antecedent"]

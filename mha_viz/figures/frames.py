@@ -48,10 +48,9 @@ class Strip(NamedTuple):
 
 
 class PlayedCurve(NamedTuple):
-    """A curve of a training, ``values`` [step] from 0 to 1. ``colour``: an index into Theme.heads."""
+    """A curve of a training, ``values`` [step] from 0 to 1."""
 
     values: Array
-    colour: int = 0
     is_faint: bool = False
 
 
@@ -138,20 +137,21 @@ def _levels(maps: Array) -> str:
     return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
 
 
-def logarithmic(values: Array) -> Array:
-    """Values over 0, of any shape, by their logarithms, evenly from 0 to 1; all 1 if they are equal."""
-    logs = np.log(np.maximum(values, np.finfo(np.float32).tiny))
+def losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
+    """The loss of the training number ``shown`` and, faintly, of the others, by their logarithms and evenly from 0 to
+    1, on one scale with those ``beside``; all 1 if they are equal."""
+    logs = np.log(np.maximum(np.stack([*of_each, *beside]), np.finfo(np.float32).tiny))
     span = float(np.ptp(logs))
-    shares: Array = (logs - logs.min()) / span if span else np.ones_like(logs)
-    return shares
+    shares = (logs - logs.min()) / span if span else np.ones_like(logs)
+    lines = [PlayedCurve(shares[number], number != shown) for number in range(len(of_each))]
+    return sorted(lines, key=lambda line: not line.is_faint)
 
 
 def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
     lines = [
-        {"values": line.values.astype(np.float64).round(3).tolist(), "colour": theme.heads[line.colour],
-         "faint": line.is_faint}
+        {"values": line.values.astype(np.float64).round(3).tolist(), "colour": theme.heads[0], "faint": line.is_faint}
         for line in curves.lines
-    ]  # fmt: skip
+    ]
     return {"title": curves.title, "lines": lines}
 
 

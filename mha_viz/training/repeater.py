@@ -10,6 +10,7 @@ heads; Olsson et al. 2022). Neither task is assigned to a head, and the loss doe
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from mha_viz.corpus import lexicon
 from mha_viz.errors import SettingError
-from mha_viz.training.toy_model import Schedule, Trained, TrainingProgress, initialise, trained, word_level
+from mha_viz.training.toy_model import HELD_OUT, Schedule, Trained, TrainingProgress, initialise, trained, word_level
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 POSITIONS = 64
@@ -97,6 +98,13 @@ def _initial(generator: torch.Generator) -> Any:
             nn.init.zeros_(weight)
             weight.requires_grad_(False)
     return model.train()
+
+
+def loss_of(folder: Path) -> float:
+    """The mean loss of a repeater, in a folder, on words that it was not trained on."""
+    model = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True)
+    with torch.no_grad():
+        return _loss(model, *sequences(torch.Generator().manual_seed(HELD_OUT))).item()
 
 
 def _loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:

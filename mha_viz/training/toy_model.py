@@ -32,6 +32,7 @@ POSITIONS = 40  # pieces; the longest sentence of the grammar has fewer
 STEPS = 10_000
 BATCH = 64
 QUESTIONS = ("previous", "antecedent", "predicate")  # the questions beside the masked words
+HELD_OUT = 1  # the seed of the sentences on which the loss of a model is measured
 POOL = 40_000  # sentences that are sampled before training and used several times
 LEARNING_RATE = 2e-3  # at its peak
 WARM_UP = 200  # steps
@@ -189,6 +190,17 @@ class _MultiTaskModel(nn.Module):
         for name, classifier in self.classifiers.items():
             losses[name] = _loss(classifier, vectors, of_question[name])
         return losses
+
+
+def loss_of(folder: Path) -> float:
+    """The mean loss of a toy model, in a folder, at hidden words of sentences that it was not trained on."""
+    rng, generator = Random(HELD_OUT), torch.Generator().manual_seed(HELD_OUT)
+    learner = _MultiTaskModel(generator, ())
+    learner.model = BertForMaskedLM.from_pretrained(folder, local_files_only=True)
+    examples = _sample_examples(4 * BATCH, rng, None, lambda _done, _total: None)
+    batches = _batches(examples, rng)
+    with torch.no_grad():
+        return sum(learner.losses(next(batches), generator)["masked"].item() for _ in range(4)) / 4
 
 
 def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:

@@ -8,8 +8,9 @@ import { decimal } from "../numerals.js";
 import { pointOn, readLook } from "../stage.js";
 import { svg } from "../svg.js";
 import { blended, bytesOf, cssColour } from "./frames.js";
-/** @import { Unit } from "../geometry.js" */
-/** @import { HeatmapLayout } from "../layouts.js" */
+import { sentenceOf } from "./sentence.js";
+/** @import { Axes, Unit } from "../geometry.js" */
+/** @import { HeatmapLayout, Span } from "../layouts.js" */
 /** @import { Look } from "../stage.js" */
 /** @import { Palettes, PlayerData, PlayerHead, PlayerMark, PlayerStrip } from "./player.js" */
 
@@ -19,7 +20,8 @@ import { blended, bytesOf, cssColour } from "./frames.js";
  */
 
 /**
- * @typedef {{ root: HTMLElement, draw: (moment: number, colours: Palettes) => void, reveal: () => void }} MapsView
+ * @typedef {{ root: HTMLElement, sentence: HTMLElement, draw: (moment: number, colours: Palettes) => void,
+ *   reveal: () => void }} MapsView
  */
 
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
@@ -27,8 +29,9 @@ const READABLE = 11; // the smallest cell beside which a word can be written, pi
 const BARE = 84; // the least width of a map without words, pixels
 const NARROW = 600; // of a page, pixels
 const SMALL = 9; // the smallest cell of maps that share their words, pixels
-const AROUND = { narrow: 540, low: 415 }; // height of what stands around the maps, pixels
+const AROUND = { narrow: 500, low: 388 }; // height of what stands around the stage and below its maps, pixels
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
+const TITLE = 40; // height of the name and the strip of a map, and of the gap below it, pixels
 const ALONE = { columns: 0, cell: 0 };
 const BAR = 90; // height of the button and what is around it, pixels
 
@@ -40,35 +43,50 @@ export function mapsOf(data, say) {
   const strips = data.strip ? stripsOf(data.strip, maps) : null;
   const root = make("div", { class: "maps" }, ...maps.map((map) => map.root));
   const sheet = sheetOf(data, root);
+  const sentence = sentenceOf(data.words, () => shown.again());
   /** @type {{ now: Uint8ClampedArray, again: () => void }} */
   const shown = { now: new Uint8ClampedArray(0), again: () => {} };
-  root.addEventListener("pointermove", (event) => {
-    const h = maps.findIndex((map) => map.canvas === event.target);
-    const layout = maps[h]?.layout;
-    const spot = layout ? heatmapCellAt(layout, n, n, ...pointOn(maps[h].canvas, event)) : null;
-    if (!spot) return say("");
-    const [row, col] = [Number(spot.row), Number(spot.col)];
-    const weight = decimal(shown.now[(h * n + row) * n + col] / 255, 2);
-    say(`${data.heads[h].name}: “${data.words[row]}” gives ${weight} to “${data.words[col]}”`);
+  listen(root, maps, data, shown, (row, col, text) => {
+    sentence.show(row, col);
+    say(text);
   });
-  root.addEventListener("pointerleave", () => say(""));
   /** @type {(moment: number, colours: Palettes) => void} */
   const draw = (moment, colours) => {
     shown.again = () => draw(moment, colours);
     if (!root.isConnected) return;
     const { units, look, place } = sheet();
     shown.now = blended(cells, maps.length * n * n, moment);
+    const focus = sentence.row() < 0 ? null : { row: sentence.row(), col: null };
     const shadesOf = (/** @type {number} */ h) => shown.now.subarray(h * n * n, (h + 1) * n * n);
     maps.forEach((map, h) => {
       map.root.classList.toggle("off", Boolean(data.off?.[Math.round(moment)]?.[h]));
       place(h);
-      map.layout = drawMap(map, shadesOf(h), units, look, colours.ramp);
+      map.layout = drawMap(map, shadesOf(h), { rows: units, cols: units, focus }, look, colours.ramp);
     });
     strips?.(moment, colours.signed);
   };
   new ResizeObserver(() => shown.again()).observe(root);
   document.fonts.ready.then(() => shown.again());
-  return { root, draw, reveal: () => reveal(root) };
+  return { root, sentence: sentence.root, draw, reveal: () => reveal(root) };
+}
+
+// Tells which cell is pointed at, and what its row gives to its column.
+/**
+ * @type {(root: HTMLElement, maps: PlayerMap[], data: PlayerData, shown: { now: Uint8ClampedArray },
+ *   tell: (row: number, col: number, text: string) => void) => void}
+ */
+function listen(root, maps, { words, heads }, shown, tell) {
+  const n = words.length;
+  root.addEventListener("pointermove", (event) => {
+    const h = maps.findIndex((map) => map.canvas === event.target);
+    const layout = maps[h]?.layout;
+    const spot = layout ? heatmapCellAt(layout, n, n, ...pointOn(maps[h].canvas, event)) : null;
+    if (!spot) return tell(-1, -1, "");
+    const [row, col] = [Number(spot.row), Number(spot.col)];
+    const weight = decimal(shown.now[(h * n + row) * n + col] / 255, 2);
+    tell(row, col, `${heads[h].name}: “${words[row]}” gives ${weight} to “${words[col]}”`);
+  });
+  root.addEventListener("pointerleave", () => tell(-1, -1, ""));
 }
 
 // Scroll to the maps if less than half of the first is above the lower edge of the window and its bar with the button.
@@ -89,10 +107,13 @@ function sheetOf(data, root) {
   return () => {
     const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
     readLook(look, root, { light: theme, dark: theme }, root);
-    const width = /** @type {HTMLElement} */ (root.parentElement).clientWidth;
+    const stage = /** @type {HTMLElement} */ (root.parentElement);
+    const width = stage.clientWidth;
+    const over = root.getBoundingClientRect().top - stage.getBoundingClientRect().top; // the sentence and the signs
+    root.style.setProperty("--over", `${Math.round(over)}px`);
     const named = isNamed && (width >= NARROW || data.columns * data.rows <= 4);
     const label = named ? heatmapLabel(units, units, look) : 0;
-    const { columns, cell } = named ? sharing(data, label, width) : ALONE;
+    const { columns, cell } = named ? sharing(data, label, width, over) : ALONE;
     const side = cell * words.length;
     root.style.gridTemplateColumns = cell ? `${label + side}px repeat(${columns - 1}, ${side}px)` : "";
     if (!cell) arrange(data, root, named ? label + READABLE * words.length : BARE);
@@ -108,15 +129,20 @@ function sheetOf(data, root) {
 }
 
 // Maps that write the words of rows once, at their left, and those of columns once, above: two and two of a narrow
-// page, and all in one row of a low one. Their columns and their cell; no cell where each has its own words.
-/** @type {(data: PlayerData, label: number, width: number) => { columns: number, cell: number }} */
-function sharing({ heads, words, columns: most, rows }, label, width) {
+// page, and all in one row where that makes them as large. Their columns and their cell; no cell where each has its own
+// words.
+/**
+ * @type {(data: PlayerData, label: number, width: number, over: number) => { columns: number, cell: number }}
+ */
+function sharing({ heads, words, columns: most, rows }, label, width, over) {
   const isNarrow = width < NARROW;
-  const isLow = rows > 1 && (window.innerHeight - AROUND.low) / rows < label + READABLE * words.length;
-  if (heads.length < 2 || !(isNarrow || (isLow && most * rows >= heads.length))) return ALONE;
   const columns = isNarrow ? 2 : heads.length;
   const wide = (width - label - (columns - 1) * (isNarrow ? GAP.narrow : GAP.wide)) / columns;
-  const high = isNarrow ? Math.max(words.length * SMALL, (window.innerHeight - AROUND.narrow) / 2) : Infinity;
+  const below = (window.innerHeight - AROUND.low - over) / rows - TITLE - label; // the side of a map in several rows
+  const [inRow, inRows] = [wide, below].map((side) => Math.floor(side / words.length));
+  const isLow = rows > 1 && most * rows >= heads.length && inRow >= inRows;
+  if (heads.length < 2 || !(isNarrow || isLow)) return ALONE;
+  const high = isNarrow ? Math.max(words.length * SMALL, (window.innerHeight - AROUND.narrow - over) / 2) : Infinity;
   const cell = Math.floor(Math.min(wide, high) / words.length);
   return cell < SMALL ? ALONE : { columns, cell };
 }
@@ -134,14 +160,14 @@ function arrange({ heads, columns, rows: most }, root, least) {
 }
 
 /**
- * @type {(map: PlayerMap, shades: Uint8ClampedArray, units: Unit[], look: Look, colours: Uint32Array) =>
- *   HeatmapLayout}
+ * @type {(map: PlayerMap, shades: Uint8ClampedArray, scene: Axes & { focus: Span | null }, look: Look,
+ *   colours: Uint32Array) => HeatmapLayout}
  */
-function drawMap({ canvas, over, picture, root }, shades, units, look, colours) {
-  const n = units.length;
+function drawMap({ canvas, over, picture, root }, shades, scene, look, colours) {
+  const n = scene.rows.length;
   paintCells(picture, shades, colours, n);
   const head = { part: { R: n, C: n, w: NONE }, shade: NO_SHADE, picture };
-  const layout = drawHeatmap(canvas, { rows: units, cols: units, head, focus: null }, look);
+  const layout = drawHeatmap(canvas, { ...scene, head }, look);
   Object.assign(over.style, { left: `${layout.left}px`, top: `${layout.top}px`, width: `${n * layout.cell}px` });
   root.style.setProperty("--wide", `${layout.width}px`);
   return layout;

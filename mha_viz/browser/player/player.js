@@ -165,15 +165,12 @@ class Player {
     const notes = data.marks.map(() => make("output"));
     const bar = this.#barOf(data);
     const words = make("div", { class: "said" }, verdict, pointed);
+    const legend = make("div", { class: "legend" }, ...key(data.marks, notes));
+    if (data.strip) legend.append(stripKey(data.strip, colours.signed));
     if (isFirst) hideUntilSettled(bar.root);
     bar.root.append(words);
     this.#root.replaceChildren(
-      make(
-        "div",
-        { class: "legend" },
-        ...key(data.marks, notes),
-        ...(data.strip ? [stripKey(data.strip, colours.signed)] : []),
-      ),
+      make("div", { class: "top" }, maps.sentence, legend),
       maps.root,
       data.steps.length > 1 ? bar.root : words,
       ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),

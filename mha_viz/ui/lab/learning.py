@@ -3,7 +3,7 @@ training, and behind *Numbers* the scores of all heads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import streamlit as st
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.figures.caption import both
-from mha_viz.figures.frames import RELATION_COLOURS, Curves, PlayedCurve, Recording, frames
+from mha_viz.figures.frames import Curves, Recording, Strip, frames, losses
 from mha_viz.figures.role_map import score_curves
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
@@ -47,8 +47,8 @@ class Toy(NamedTuple):
     """A toy model as the stage shows it.
 
     ``skills``: by their names in its history; ``places``: for each, the word that a word of the sentence should look
-    at; ``outcome``: what a training, by its name, shows; ``measured``, ``form``: what the scores are, and how they are
-    written; ``off``: heads that are worth switching off.
+    at; ``outcome``: what a training, by its name, shows; ``loss``: of which words it is; ``measured``, ``form``: what
+    the scores are, and how they are written; ``off``: heads that are worth switching off.
     """
 
     short: str
@@ -62,6 +62,7 @@ class Toy(NamedTuple):
     answer: str
     source: str
     trainings: Mapping[str, str]
+    loss: str = "loss"
     measured: str = "right"
     form: Callable[[float], str] = percent
     off: str = ""
@@ -175,6 +176,7 @@ def since_step(model: str, task: str) -> int | None:
 def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
     """The data of all steps for the browser; cached, so callers must not change it."""
     toy, shipped = TOYS[name], toy_maps.shipped(model)
+    trainings = [toy_maps.shipped(one) for one in toy.trainings]
     count, steps = len(shipped.words), shipped.steps.tolist()
     every = [Head(*place) for place in np.ndindex(*shipped.maps.shape[1:3])]
     matter = [head_of(best(name, task)) for task in toy.skills]  # in the end: these maps come first
@@ -185,20 +187,23 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         steps=steps,
         words=shipped.words,
         names=[both(head) for head in heads],
-        maps=np.stack([shipped.maps[:, head.layer, head.head] for head in heads], axis=1),
+        maps=_of_heads(shipped.maps, heads),
         relations=[skill.name for skill in toy.skills.values()],
         places=np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()]),
         notes=[[f"{head_of(row)} {toy.form(row['accuracy'])}" for row in of_task] for of_task in rows],
         at_once=4,
-        curves=Curves(
-            f"{toy.measured}, best head",
-            [
-                PlayedCurve(np.array([row["accuracy"] for row in of_task]), colour)
-                for of_task, colour in zip(rows, RELATION_COLOURS, strict=False)
-            ],
+        curves=Curves(toy.loss, losses([one.loss for one in trainings], [*toy.trainings].index(model))),
+        strip=Strip(
+            "W_Q", _of_heads(shipped.queries, heads), max(float(np.abs(one.queries).max()) for one in trainings)
         ),
     )
     return frames(recording, 0, colours)
+
+
+def _of_heads(values: Any, heads: Sequence[Head]) -> Any:
+    """[step, head, …]: of values [step, layer, head, …] those of some heads."""
+    layers, places = zip(*heads, strict=True)
+    return values[:, layers, places]
 
 
 def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
@@ -339,6 +344,7 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             "finds the word before and the verb by itself, but none finds the pronoun’s noun.",
             source="Both trainings of the toy, at each saved step, measured on sentences never used for training.",
             trainings=TRAININGS,
+            loss="loss, hidden words",
         ),
         toy_maps.REPEATER: Toy(
             short="Two layers",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.figures.frames import Curves, Flow, PlayedCurve, Recording, Strip, alike, frames, logarithmic
+from mha_viz.figures.frames import Curves, Flow, PlayedCurve, Recording, Strip, alike, frames, losses
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
 from mha_viz.training import lab
@@ -167,6 +167,7 @@ def _recorded(
     removed = 0 if result.removal is None else arm.heads
     last = int(arm.steps[-1])
     largest = max(float(np.abs(run.queries).max()) for run in together)
+    of_each = [run.loss for run in result.runs]
 
     def then(values: Array) -> Array:
         """The values of the last step once more for each head that is removed after it."""
@@ -181,7 +182,7 @@ def _recorded(
         relations=EXPERIMENTS[result.settings.experiment].task.relations,
         places=_looked_at(result),
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
-        curves=Curves("loss", _losses(result, arm, together)),
+        curves=Curves("loss", losses(of_each, result.runs.index(arm), [run.loss for run in together])),
         strip=Strip("W_Q", then(arm.queries), largest),
     )
     if result.removal is not None:
@@ -201,13 +202,6 @@ def _looked_at(result: Result) -> Array:
     """[relation, word]: the word to look at; −1, no sign, where a word passes beside the heads."""
     places = result.places.T
     return np.full_like(places, -1) if EXPERIMENTS[result.settings.experiment].task.is_residual else places
-
-
-def _losses(result: Result, arm: TrainingRun, together: tuple[TrainingRun, ...]) -> list[PlayedCurve]:
-    """The loss of the training in view and, faintly, of the others of its experiment."""
-    shares = logarithmic(np.stack([run.loss for run in (*result.runs, *together)]))[: len(result.runs)]
-    lines = [PlayedCurve(share, 0, run is not arm) for share, run in zip(shares, result.runs, strict=True)]
-    return sorted(lines, key=lambda line: not line.is_faint)
 
 
 def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:

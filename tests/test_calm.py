@@ -158,8 +158,8 @@ MOST = {
     "/compare": Calm(118, 20, 398, 1_450),
     "/inside_a_head": Calm(144, 20, 233, 440),
     "/why_heads_differ": Calm(112, 28, 800, 1_060),
-    "/why_heads_differ?experiment=random&guess=different": Calm(113, 28, 800, 1_060),
-    "/why_heads_differ?experiment=output": Calm(116, 29, 828, 1_120),  # the wordiest
+    "/why_heads_differ?experiment=random&guess=different": Calm(113, 28, 800, 1_070),
+    "/why_heads_differ?experiment=output": Calm(119, 29, 828, 1_120),  # the wordiest
     "/roles": Calm(150, 26, 600, 1_370),
     "/roles?head=L3H1": Calm(190, 23, 906, 2_200),
     "/about": Calm(260, 14, 257, 260),

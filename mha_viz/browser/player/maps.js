@@ -31,7 +31,6 @@ const NARROW = 600; // of a page, pixels
 const SMALL = 9; // the smallest cell of maps that share their words, pixels
 const AROUND = { narrow: 500, low: 388 }; // height of what stands around the stage and below its maps, pixels
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
-const TITLE = 40; // height of the name and the strip of a map, and of the gap below it, pixels
 const ALONE = { columns: 0, cell: 0 };
 const BAR = 90; // height of the button and what is around it, pixels
 
@@ -129,8 +128,7 @@ function sheetOf(data, root) {
 }
 
 // Maps that write the words of rows once, at their left, and those of columns once, above: two and two of a narrow
-// page, and all in one row where that makes them as large. Their columns and their cell; no cell where each has its own
-// words.
+// page, and all in one row of a low one. Their columns and their cell; no cell where each has its own words.
 /**
  * @type {(data: PlayerData, label: number, width: number, over: number) => { columns: number, cell: number }}
  */
@@ -138,10 +136,8 @@ function sharing({ heads, words, columns: most, rows }, label, width, over) {
   const isNarrow = width < NARROW;
   const columns = isNarrow ? 2 : heads.length;
   const wide = (width - label - (columns - 1) * (isNarrow ? GAP.narrow : GAP.wide)) / columns;
-  const below = (window.innerHeight - AROUND.low - over) / rows - TITLE - label; // the side of a map in several rows
-  const [inRow, inRows] = [wide, below].map((side) => Math.floor(side / words.length));
-  const isLow = rows > 1 && most * rows >= heads.length && inRow >= inRows;
-  if (heads.length < 2 || !(isNarrow || isLow)) return ALONE;
+  const isLow = rows > 1 && (window.innerHeight - AROUND.low - over) / rows < label + READABLE * words.length;
+  if (heads.length < 2 || !(isNarrow || (isLow && most * rows >= heads.length))) return ALONE;
   const high = isNarrow ? Math.max(words.length * SMALL, (window.innerHeight - AROUND.narrow - over) / 2) : Infinity;
   const cell = Math.floor(Math.min(wide, high) / words.length);
   return cell < SMALL ? ALONE : { columns, cell };
@@ -216,15 +212,14 @@ function stripsOf({ name, size, cells }, maps) {
 
 // What the strips are, and what their colours mean: a quarter of the largest number has half the colour.
 /** @type {(strip: PlayerStrip, colours: Uint32Array) => HTMLElement} */
-export function stripKey({ name, size, largest }, colours) {
-  /** @type {(share: number) => HTMLElement} */
-  const entry = (share) => {
+export function stripKey({ name, largest }, colours) {
+  const swatches = [1, 128, 255].map((level) => {
     const swatch = make("i", { "aria-hidden": "true" });
-    swatch.style.background = cssColour(colours[Math.round(128 + Math.sign(share) * Math.sqrt(Math.abs(share)) * 127)]);
-    return make("span", {}, swatch, decimal(share * largest, 2));
-  };
-  const what = make("span", { class: "what" }, ...lettered(name), `, ${size} numbers`);
-  return make("span", { class: "key" }, what, ...[-1, 0, 1].map(entry));
+    swatch.style.background = cssColour(colours[level]);
+    return swatch;
+  });
+  const what = make("span", { class: "what" }, ...lettered(name));
+  return make("span", { class: "key" }, what, decimal(-largest, 2), ...swatches, decimal(largest, 2));
 }
 
 // A text in which W_Q, W_K, W_V and W_O have lowered indices.

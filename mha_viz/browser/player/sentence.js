@@ -1,4 +1,5 @@
-// The sentence whose maps are drawn, once for all heads: a word that is pointed at, or held by a click, is a row of them.
+// The sentence whose maps are drawn, once for all heads: a word that is pointed at, or held by a click, is a row of
+// each.
 import { make } from "../dom.js";
 
 /** @typedef {{ root: HTMLElement, show: (row: number, col: number) => void, row: () => number }} SentenceView */

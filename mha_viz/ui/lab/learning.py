@@ -186,7 +186,7 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         key=model,
         steps=steps,
         words=shipped.words,
-        names=[both(head) for head in heads],
+        names=[str(head) for head in heads],
         maps=_of_heads(shipped.maps, heads),
         relations=[skill.name for skill in toy.skills.values()],
         places=np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()]),

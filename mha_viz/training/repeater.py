@@ -100,7 +100,7 @@ def _initial(generator: torch.Generator) -> Any:
     return model.train()
 
 
-def loss_of(folder: Path) -> float:
+def next_word_loss(folder: Path) -> float:
     """The mean loss of a repeater, in a folder, on words that it was not trained on."""
     model = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True)
     with torch.no_grad():

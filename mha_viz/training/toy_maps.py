@@ -49,7 +49,7 @@ def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
     steps = snapshots.steps(folder)
     folders = [snapshots.unpacked(folder, step) for step in steps]
     models = [Encoder.from_folder(saved) for saved in folders]
-    loss = repeater.loss_of if models[0].family == "gpt2" else toy_model.loss_of
+    loss = repeater.next_word_loss if models[0].family == "gpt2" else toy_model.hidden_word_loss
     readings = [model.encode_words(list(forms)).by_words().content() for model in models]
     maps = np.stack([reading.weights for reading in readings])
     w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]

@@ -192,7 +192,7 @@ class _MultiTaskModel(nn.Module):
         return losses
 
 
-def loss_of(folder: Path) -> float:
+def hidden_word_loss(folder: Path) -> float:
     """The mean loss of a toy model, in a folder, at hidden words of sentences that it was not trained on."""
     rng, generator = Random(HELD_OUT), torch.Generator().manual_seed(HELD_OUT)
     learner = _MultiTaskModel(generator, ())

@@ -34,7 +34,6 @@ LINES: Mapping[str, int] = {
     "study": 5_775,
     "text": 530,
     "training": 2_228,  # a task of its own, two experiments more, and the weights and losses of toys that are played
-    "training": 2_228,  # a task of its own, two experiments more, and the weights and losses of toys that are played
     "ui": 13_000,
     "": 1_213,  # the modules that are in no folder
 }

@@ -169,22 +169,18 @@ class Stream:
                 return
             summed.add_heads(self._named(layer), *self._of_heads(layer))
             if not is_pre:
-                self._leave(layer, summed)
+                norms = [norm for norm in self._norms if norm.after == layer + 1]
+                if len(norms) < 2:
+                    raise _unsupported(self._name, "its layers do not have a norm after each of their halves")
+                summed.pass_through(norms[0])
+                summed.add_rest(layer, norms[1].given)
+                summed.pass_through(norms[1])
             elif not family_of(self._model.config, layer + 1).crossing:
                 summed.add_rest(self._opened[layer].layer, _stream(*streams[layer + 1]))
 
     def _named(self, layer: int) -> str:
         """What the names of a layer's heads begin with."""
         return f"{self._opened[layer].part} L{self._opened[layer].layer}".strip()
-
-    def _leave(self, layer: int, summed: _Summed) -> None:
-        """From the heads of a layer, with a norm after each of its halves, to what leaves it."""
-        norms = [norm for norm in self._norms if norm.after == layer + 1]
-        if len(norms) < 2:
-            raise _unsupported(self._name, "its layers do not have a norm after each of their halves")
-        summed.pass_through(norms[0])
-        summed.add_rest(layer, norms[1].given)
-        summed.pass_through(norms[1])
 
     def _of_heads(self, layer: int) -> tuple[Floats, Floats, Floats]:
         """The contexts of a layer's heads, [head, n, d_head], their slices of W_O, [head, d_head, d_model], and its
@@ -209,26 +205,16 @@ class Stream:
         norm = next((n for n in self._norms if n.after == 0 and _same(_projected(n.put_out, project), stream)), None)
         whole, most = stream if norm is None else norm.given, 5 + len(self._opened) * (self._heads + 1)
         summed = _Summed(most, whole.shape)
-        for name, group, vectors in self._vectors(read, is_typed, whole):
-            summed.add(name, group, vectors)
+        types, of_types = self._module("embeddings.token_type_embeddings"), np.zeros_like(whole)
+        if types is not None:
+            of_types = array(types.weight)[list(read.types) if is_typed else [0] * len(whole)]
+        words = self._words(read.ids) if _modules_of(self._model).has_tables else whole - of_types
+        summed.add("word", WORD, words)
+        summed.add("position", POSITION, whole - of_types - words)
+        summed.add("type", POSITION, of_types)
         if norm is not None:
             summed.pass_through(norm)
         return summed if project is None else summed.projected(project, most)
-
-    def _vectors(self, read: Any, is_typed: bool, whole: Floats) -> list[tuple[str, str, Floats]]:
-        """Name, group and vectors [n, d] of words, positions and types; ``whole`` is their sum."""
-        types = self._module("embeddings.token_type_embeddings")
-        of_types = np.zeros_like(whole)
-        if types is not None:
-            of_types = array(types.weight)[list(read.types) if is_typed else [0] * len(whole)]
-        words = whole - of_types
-        if _modules_of(self._model).has_tables:
-            words = self._words(read.ids)
-        return [
-            ("word", WORD, words),
-            ("position", POSITION, whole - of_types - words),
-            ("type", POSITION, of_types),
-        ]
 
     def _words(self, ids: Sequence[int]) -> Floats:
         """The vectors of words alone."""

@@ -91,9 +91,14 @@ def example_of(sentence: Sentence) -> TrainingExample:
     swapped = [_id(counterpart[w.form.lower()]) if _agrees(w) else i for w, i in zip(sentence.words, ids, strict=True)]
     is_pronoun = [int("PronType=Prs" in w.features) for w in sentence.words]
     previous = [_IGNORED, *ids[:-1]]
+    antecedents, first = [_IGNORED] * len(ids), dict[str, int]()
+    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
+        if mention.chain in first:  # at each mention but the first: the word of the first
+            antecedents[mention.word] = ids[first[mention.chain]]
+        first.setdefault(mention.chain, mention.word)
     ends = [(_BEGIN, _END), *[(_IGNORED, _IGNORED)] * 3, (_BEGIN, _END), (0, 0)]
-    rows = (ids, previous, _antecedents(sentence, ids), predicate, swapped, is_pronoun)
-    return TrainingExample(*([first, *row, last] for row, (first, last) in zip(rows, ends, strict=True)))
+    rows = (ids, previous, antecedents, predicate, swapped, is_pronoun)
+    return TrainingExample(*([begin, *row, end] for row, (begin, end) in zip(rows, ends, strict=True)))
 
 
 def _id(form: str) -> int:
@@ -103,17 +108,6 @@ def _id(form: str) -> int:
 def _agrees(word: Word) -> bool:
     finite = word.upos == "AUX" or "VerbForm=Fin" in word.features
     return finite and "Number=" in word.features
-
-
-def _antecedents(sentence: Sentence, ids: Sequence[int]) -> list[int]:
-    """At each mention of a chain but the first: the word of the first mention."""
-    first: dict[str, int] = {}
-    answers = [_IGNORED] * len(ids)
-    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
-        if mention.chain in first:
-            answers[mention.word] = ids[first[mention.chain]]
-        first.setdefault(mention.chain, mention.word)
-    return answers
 
 
 def _batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tensor]]:

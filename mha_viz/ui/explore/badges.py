@@ -199,15 +199,11 @@ def shown_recipes(
     full, per_layer = full_heads(attention, wanted), attention.heads
     recipes = of_heads(attention.model, attention.revision)
     numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
-    marks = _marks(text_of(attention, gold), numbers)
+    text = text_of(attention, gold)
+    bits = {rules.NAMES[number]: np.packbits(rules.marked(rules.RULES[number], text)) for number in numbers}
+    marks = {name: base64.b64encode(packed.tobytes()).decode() for name, packed in bits.items()}
     marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
     return {**sent, "rules": marked, "annotated": gold is not None, **_here(attention, gold, sent["heads"], recipes)}
-
-
-def _marks(text: rules.RuleText, numbers: Iterable[int]) -> dict[str, str]:
-    """Which cells each rule predicts, [query, key], one bit each, in base 64, by its name."""
-    cells = {rules.NAMES[number]: rules.marked(rules.RULES[number], text) for number in numbers}
-    return {name: base64.b64encode(np.packbits(marked).tobytes()).decode() for name, marked in cells.items()}
 
 
 def _here(

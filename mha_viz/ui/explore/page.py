@@ -294,14 +294,10 @@ def say_shared_keys(attention: Attention) -> None:
         of_files = facts(catalog.resolve(attention.model))
         shared = of_files.heads_per_key if of_files is not None else 1
         if shared > 1:
-            remark(f"In each layer {_groups(attention.heads, shared)} share a key and a value; their queries differ.")
-
-
-def _groups(heads: int, shared: int) -> str:
-    """ "H0 and H1, H2 and H3", "H0 to H7, H8 to H15, H16 to H23, and so on"."""
-    joined = " and " if shared == 2 else " to "
-    groups = [f"H{first}{joined}H{first + shared - 1}" for first in range(0, heads, shared)]
-    return ", ".join(groups[:LISTED]) + (", and so on," if len(groups) > LISTED else "")
+            joined = " and " if shared == 2 else " to "
+            groups = [f"H{first}{joined}H{first + shared - 1}" for first in range(0, attention.heads, shared)]
+            listed = ", ".join(groups[:LISTED]) + (", and so on," if len(groups) > LISTED else "")
+            remark(f"In each layer {listed} share a key and a value; their queries differ.")
 
 
 def show_measuring(name: str) -> None:

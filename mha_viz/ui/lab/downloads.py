@@ -30,14 +30,17 @@ def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageC
     """Every chart of the run, in the order of the page."""
     about = f"Experiment “{result.settings.experiment}”. {origin}"
     of_arm = f"{about} Heads of {arm.label}; step {int(arm.steps[at]):,} is marked."
-    code = _code(result, arm)
+    code = (  # that repeats the training
+        "from mha_viz.training.experiments import run\nfrom mha_viz.training.record import Settings\n\n"
+        f"result = run({result.settings!r})\n"
+        f"result.runs[{result.runs.index(arm)}].loss  # and .accuracy, .maps, .gradients\n"
+    )
     made = [
         PageChart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()
     ]
     for name, title in curves.titles(arm).items():
-        made.append(
-            PageChart(_plain(title), f"lab-{name}", partial(curves.drawn, name, result, arm, at), of_arm, None, code)
-        )
+        draw = partial(curves.drawn, name, result, arm, at)
+        made.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, of_arm, None, code))
     return made + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
 
 
@@ -57,19 +60,6 @@ def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[Pag
             draw = partial(training.likeness, matrix, at)
             made.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
     return made
-
-
-def _code(result: Result, arm: TrainingRun) -> str:
-    """The Python code that repeats the training."""
-    number = result.runs.index(arm)
-    return (
-        "from mha_viz.training.experiments import run\nfrom mha_viz.training.record import Settings\n\n"
-        f"result = run({result.settings!r})\nresult.runs[{number}].loss  # and .accuracy, .maps, .gradients\n"
-    )
-
-
-def _plain(title: str) -> str:
-    return title.replace("**", "")
 
 
 def _heads(result: Result, arm: TrainingRun, at: int) -> Offer:

@@ -33,17 +33,13 @@ def show_lab() -> None:
     say_complaint()
     wanted = in_link("experiment", [*SCENES, *lab.NUMBERED], ".+")
     name = wanted if wanted in SCENES else lab.experiment_named(wanted)
-    _menu(name)
-    with st.container():  # however much it shows: folds that move to another place close
-        SCENES[name].show(name)
-    questions.show_questions()
-
-
-def _menu(name: str) -> None:
     bound(
         st.pills, "Experiment", "experiment", name, list(SCENES), change=_experiment, key="lab_experiment",
         format_func=lambda name: formulas(SCENES[name].short), label_visibility="collapsed",
     )  # fmt: skip
+    with st.container():  # however much it shows: folds that move to another place close
+        SCENES[name].show(name)
+    questions.show_questions()
 
 
 def _experiment(chosen: str | None) -> UrlChanges | None:

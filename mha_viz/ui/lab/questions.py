@@ -45,14 +45,9 @@ def show_questions() -> None:
                     with where:
                         show_drawing(drawing, int(drawing.width))
             st.markdown(f"{formulas(question.answer)}  \n*{formulas(question.source)}*")
-            _show(f":primary[**→ {formulas(question.see)}**]", question)
-
-
-def _show(label: str, question: QuizQuestion) -> None:
-    """What leads to an answer: a link, or a button where it is on this page; a link to the open page would leave the
-    address bar unchanged."""
-    if question.page == "why heads differ":
-        changes = dict(stage.another(question.parameters["experiment"]))
-        st.button(label, key=f"to_{question.see}", type="tertiary", on_click=address.go, kwargs=changes)
-    else:
-        st.page_link(navigation.page(question.page), label=label, query_params=question.parameters)
+            label = f":primary[**→ {formulas(question.see)}**]"
+            if question.page == "why heads differ":  # a link to the open page would leave the address bar unchanged
+                changes = dict(stage.another(question.parameters["experiment"]))
+                st.button(label, key=f"to_{question.see}", type="tertiary", on_click=address.go, kwargs=changes)
+            else:
+                st.page_link(navigation.page(question.page), label=label, query_params=question.parameters)

@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.analysis.costs import divisors
 from mha_viz.attention import is_number
-from mha_viz.errors import MhaVizError, SettingError
+from mha_viz.errors import MhaVizError
 from mha_viz.numerals import counted, done, duration
 from mha_viz.training import lab
 from mha_viz.training.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, SettingName, limits
@@ -46,7 +46,9 @@ def show_settings(experiment: str, linked_settings: Settings) -> None:
                     "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
                     args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
                 )  # fmt: skip
-        for error in (_misfits(linked_settings) | faults).values():
+        of_link = lab.faults(linked_settings)  # what is not among the choices
+        misfits = {name: of_link[name] for name in of_link if name in ("heads", "d_model")}
+        for error in (misfits | faults).values():
             complain(error)
         if not faults:
             _foretell(replace(linked_settings, **values), linked_settings)
@@ -84,11 +86,6 @@ def _control(name: SettingName, linked_settings: Settings, choices: Mapping[Sett
     )
     entered: float = st.number_input(formulas(label), value=getattr(linked_settings, name), **place, **step)
     return entered
-
-
-def _misfits(linked_settings: Settings) -> dict[SettingName, SettingError]:
-    """The settings in a link that are not among the choices."""
-    return {name: error for name, error in lab.faults(linked_settings).items() if name in ("heads", "d_model")}
 
 
 def _foretell(typed: Settings, linked_settings: Settings) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from mha_viz.analysis.described import of_heads
-from mha_viz.analysis.repeats import DRAWS, LENGTH, DecoderHeads
+from mha_viz.analysis.repeats import DRAWS, LENGTH
 from mha_viz.attention import Head
 from mha_viz.drawing.table import Table
 from mha_viz.figures.caption import both
@@ -45,16 +45,14 @@ def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[
 def on_repeats(model: catalog.Model) -> list[PageChart]:
     """The chart of repeated tokens: the open measure, with the numbers of all four."""
     heads = repeated.measured_heads(model)
-    return [] if heads is None else [_weights(model, heads)]
-
-
-def _weights(model: catalog.Model, heads: DecoderHeads) -> PageChart:
+    if heads is None:
+        return []
     measure = repeated.measure_in_view()
     label = f"{repeated.SPELT[measure]}: mean weight of each head"
     about = f"Heads of {model.label} on {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice."
     code = f"import mha_viz as mv\n\nheads = mv.decoder_heads({heads.model!r})\nheads.table()\n"
     draw = partial(repeated.weights_chart, heads, measure)
-    return PageChart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)
+    return [PageChart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)]
 
 
 def _map(evidence: Evidence, head: Head | None, about: str) -> PageChart:

@@ -103,21 +103,14 @@ def _show(groups: LinkGroups) -> None:
 
 def _group(groups: LinkGroups, group: LinkGroup) -> None:
     """The share and name of a group, what its links have in common, and some of them."""
-    st.markdown(f"**{percent(group.share, 0)} {plain(_name(group))}**")
-    common = "; ".join([*group.common, _strength(group)])
+    name = f"unexplained: {group.name}" if group.kind == "unexplained" else group.name
+    st.markdown(f"**{percent(group.share, 0)} {plain(name)}**")
+    strong = sum(group.tenths[: len(group.tenths) // 2])
+    strength = f"{strong} of {len(group.links)} in the stronger half of the head’s attention"
+    common = "; ".join([*group.common, strength])
     st.caption(plain(f"{common[:1].upper()}{common[1:]}."))
     for number in group.spread(SENTENCES):
         _sentence(groups.head, groups.links[number])
-
-
-def _name(group: LinkGroup) -> str:
-    return f"unexplained: {group.name}" if group.kind == "unexplained" else group.name
-
-
-def _strength(group: LinkGroup) -> str:
-    """Where in the range of weights half of the links lie."""
-    strong = sum(group.tenths[: len(group.tenths) // 2])
-    return f"{strong} of {len(group.links)} in the stronger half of the head’s attention"
 
 
 def _sentence(head: Head, drawn: DrawnLink) -> None:

@@ -100,7 +100,9 @@ def _upload(model: catalog.Model) -> None:
         "sentences and name are shown only to you, during this visit."
     )
     file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
-    _earlier(model)
+    for digest, name in st.session_state.get(FILES, {}).items():
+        st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
+                  help=None if studies.profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
     if file is None:
         return
     try:
@@ -137,13 +139,6 @@ def _name(profile: Profile) -> str:
     """The name of a corpus: its file name for visitors who uploaded it during this visit, otherwise a description."""
     names: dict[str, str] = st.session_state.get(FILES, {})
     return names.get(profile.facts["sha256"], profile.corpus)
-
-
-def _earlier(model: catalog.Model) -> None:
-    """Show the files that were measured during this visit."""
-    for digest, name in st.session_state.get(FILES, {}).items():
-        st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
-                  help=None if studies.profile(model, digest) else "Not measured with this model yet.")  # fmt: skip
 
 
 @guarded()

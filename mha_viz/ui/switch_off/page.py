@@ -262,7 +262,8 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question
         alone = sum(float(effects.sentence[head]) for head in off)
         beside = f"Their changes alone add up to {answering.thousandths(alone)}."
     weaker = int((effect.random < effect.sentence).sum())
-    st.markdown(f"The sentence vector changes by **{_thousandths(effect.sentence)}**. {beside}")
+    unit = answering.unit(None, "sentence")
+    st.markdown(f"The sentence vector changes by **{answering.thousandths(effect.sentence)} {unit}**. {beside}")
     if answering.is_all_there_is(effect.random, effect.sentence):
         st.markdown(
             "Random directions of the same number would remove the same, so there is nothing to compare it with."
@@ -292,10 +293,6 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     rows = tuple((str(head), float(looks[head]), float(values[head])) for head in attention.every_head())
     columns = ("head", "one_minus_normalised_entropy", f"effect_on_{on}")
     return PageChart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))
-
-
-def _thousandths(value: float) -> str:
-    return f"{answering.thousandths(value)} {answering.unit(None, 'sentence')}"
 
 
 def _changes(attention: Attention, request: Request, effect: Together, about: str) -> list[PageChart]:

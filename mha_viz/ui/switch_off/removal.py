@@ -38,7 +38,10 @@ def show_removal(attention: Attention, request: Request, effects: Effects, where
     st.subheader("How many can go?")
     st.markdown("Heads go one after another, by their effects alone or at random, and stay off.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        _orders(where.order)
+        bound(
+            st.segmented_control, "Order", "order", where.order or None, ORDERS,
+            format_func=LABELS.__getitem__, label_visibility="collapsed", wrap=True,
+        )  # fmt: skip
         if where.order == "random":
             st.button("Another order", key="reshuffle", on_click=address.go, kwargs={"seed": str(where.seed + 1)})
     if not where.order:
@@ -58,13 +61,6 @@ def _table(curve: Removal, about: str) -> Table:
     last, answer = [None, *map(str, curve.order)], [None if np.isnan(one) else float(one) for one in curve.answer]
     rows = zip(range(len(last)), last, answer, curve.sentence.tolist(), strict=True)
     return Table(("heads_off", "last_head", "effect_on_answer", "effect_on_sentence"), tuple(rows), {"caption": about})
-
-
-def _orders(chosen: str) -> None:
-    bound(
-        st.segmented_control, "Order", "order", chosen or None, ORDERS,
-        format_func=LABELS.__getitem__, label_visibility="collapsed", wrap=True,
-    )  # fmt: skip
 
 
 def _sentence(curve: Removal, question: Question | None) -> str:
@@ -110,17 +106,14 @@ def show_switch(attention: Attention, request: Request, where: Address) -> None:
     place = question.place if question.places else None
     asking = model_service().cached(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
     other = inference.wait(asking, "Asking the model…")
-    _say_switch(_switched(attention, request.about(other)), wanted)
-
-
-def _switched(attention: Attention, request: Request) -> Switch:
+    about = request.about(other)
     steps = partial(
         switch,
         attention.every_head(),
         len(attention.text),
-        lambda variants: model_service().ask(verbs.margins, request, variants).result(),
+        lambda variants: model_service().ask(verbs.margins, about, variants).result(),
     )
-    return measured("removal", attention, request, "Looking for heads", steps, "switch")
+    _say_switch(measured("removal", attention, about, "Looking for heads", steps, "switch"), wanted)
 
 
 def _say_switch(switched: Switch, wanted: str) -> None:

@@ -17,21 +17,21 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_252,
+    "analysis": 6_225,
     "attention": 2_262,
     "browser": 260,
-    "cli": 3_189,
-    "corpus": 2_180,
+    "cli": 3_175,
+    "corpus": 2_150,
     "drawing": 655,
-    "exports": 2_105,
+    "exports": 2_040,
     "figure": 795,
-    "figures": 7_262,
+    "figures": 7_230,
     "files": 443,  # digests of what is stored: of downloads too
-    "models": 7_625,
+    "models": 7_570,
     "process": 910,
-    "reader": 680,
+    "reader": 670,
     "serving": 1_583,  # what browsers load is compressed, and asked for at once
-    "study": 5_775,
+    "study": 5_745,
     "text": 530,
     "training": 2_228,  # a task of its own, two experiments more, and the weights and losses of toys that are played
     "ui": 13_000,

@@ -11,6 +11,6 @@ request.ask_part(what.where)
 attention = explore.requested_reading(what)
 if attention is not None:
     explore.draw(what, attention, page.mode, controls.on_head)
-    explore.link_to_tasks()
+    explore.link_to_tasks(what)
     explore.say_shared_keys(attention)
 explore.warm_up()

@@ -131,7 +131,7 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
 
 def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) -> None:
     page, press = visitor.visit("/switch_off"), visitor.page.keyboard.press
-    expect(page.get_by_text("No head is off")).to_be_visible()
+    expect(page.get_by_text("A small effect does not make")).to_be_visible()
     expect(page.locator("a[aria-current=page]")).to_be_visible()  # the page's own script has come
     go_to(page, "Heads that are off")
     page.keyboard.type("L3H1")
@@ -153,8 +153,8 @@ def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) ->
     go_to(page, "Switch all on")
     press("Enter")
     visitor.asked(off="none", how="uniform")
-    expect(page.get_by_text("No head is off")).to_be_visible()
-    page.get_by_text("No head is off").click()  # beside all controls
+    expect(page.get_by_text("A small effect does not make")).to_be_visible()
+    page.get_by_text("A small effect does not make").click()  # beside all controls
     press("Escape")
     expect(page.locator("main:focus-visible")).to_have_css("outline-style", "none")
 

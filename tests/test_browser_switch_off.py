@@ -29,12 +29,31 @@ def test_the_menu_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:
     page = visitor.visit("/")
     visitor.drawn()
     menu = page.locator(".drawing > summary")
-    expect(menu).to_have_text("Drawing: words")
+    expect(menu).to_have_text("Drawing")
     expect(page.locator(".controls")).to_be_hidden()
     menu.click()
     visitor.press_segment("hidden")
     visitor.choose("Links", "top")
-    expect(menu).to_have_text("Drawing: words, special tokens hidden, 3 links per word")
+    expect(menu).to_have_text("Drawing: special tokens hidden, 3 links per word")
+    visitor.press_segment("pieces")
+    expect(menu).to_have_text("Drawing: pieces, special tokens hidden, 3 links per word")
+    for usual in ("words", "shown"):
+        visitor.press_segment(usual)
+    visitor.choose("Links", "all")
+    expect(menu).to_have_text("Drawing")
+
+
+def test_the_menu_of_compared_heads_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:
+    page = visitor.visit("/compare")
+    menu = page.locator(".drawing > summary")
+    expect(menu).to_have_text("Drawing")  # special tokens are hidden there: each panel says how much of its attention
+    menu.click()
+    visitor.press_segment("shown")
+    visitor.press_segment("links")
+    visitor.choose("Links", "top")
+    expect(menu).to_have_text("Drawing: links, special tokens shown, 3 links per word")
+    visitor.press_segment("heatmap")
+    expect(menu).to_have_text("Drawing: special tokens shown")
 
 
 def test_a_key_switches_the_open_head_off_wherever_the_keyboard_is(visitor: BrowserTab) -> None:

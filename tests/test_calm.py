@@ -153,15 +153,18 @@ SWITCHES = {"off=": "more=1", "/why_heads_differ": "numbers=1"}
 # What each page may have: the goal or, where it is not reached yet, what it has, so that it can only become less.
 MOST = {
     "/": Calm(88, 22, 280, 585),
+    "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(90, 22, 280, 700),
+    "/?roles=on": Calm(90, 22, 280, 600),
     "/?off=none": Calm(90, 22, 510, 1_000),
-    "/?off=L3H1": Calm(103, 22, 578, 1_115),
+    "/?off=L3H1": Calm(90, 22, 520, 1_115),
+    "/?model=toy&off=L1H1&text=the [MASK] sleeps .": Calm(90, 22, 520, 1_000),
     "/compare": Calm(118, 20, 398, 1_450),
     "/inside_a_head": Calm(144, 20, 233, 440),
     "/why_heads_differ": Calm(112, 28, 800, 1_060),
     "/why_heads_differ?experiment=random&guess=different": Calm(113, 28, 800, 1_070),
     "/why_heads_differ?experiment=output": Calm(119, 29, 828, 1_120),  # the wordiest
     "/roles": Calm(150, 26, 600, 1_370),
-    "/roles?head=L3H1": Calm(190, 23, 906, 2_200),
+    "/roles?head=L3H1": Calm(165, 21, 850, 2_200),
     "/about": Calm(260, 14, 257, 260),
 }
 

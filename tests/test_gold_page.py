@@ -256,13 +256,9 @@ def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
         role["active"] == (name not in without and "0 of" not in role["words"]) for name, role in with_gold.items()
     )
     typed = [role for role in PageSession({"text": "She slept."}).badges["roles"] if role["role"] == "syntax"]
-    states = ("links here", "not triggered here")
-    trusted = {role["standing"] for role in typed if role["standing"].startswith("established, ")}
-    assert trusted <= {f"established, {state}" for state in states}
-    rules = {role["standing"] for role in typed} - trusted
-    assert trusted
-    assert rules
-    assert all(re.fullmatch(f"({'|'.join(states)}); “nearest [^”]+” does as well", standing) for standing in rules)
+    assert {role["standing"] for role in typed if role["active"]} == {"established", "a rule suffices"}
+    assert {role["standing"] for role in typed if not role["active"]} == {"not here"}
+    assert all(("no better than a simple rule (" in role["words"]) for role in typed if "suffices" in role["standing"])
 
 
 def test_names_of_relations_are_never_markup() -> None:

@@ -85,8 +85,14 @@ def test_before_and_after_heads_are_off(toy: Encoder) -> None:
     least = min(max(shares[word]) for word in slid(page))
     assert sum(max(both) > least for both in shares.values()) == len(slid(page)) - 1 == 4  # the five largest
     before, after = answer.followed
-    assert f"the probability of **sees** goes from {percent(before)} to {percent(after)}" in page.said
-    assert "The effect on the answer is" in page.said
+    changes = f"The probability of **sees** goes from {percent(before)} to {percent(after)}."
+    assert (changes in page.said) == ("sees" not in slid(page)), "its bar says so"
+    together = study.together(toy, Request(text=MASKED, off=(Head(1, 1), Head(1, 2)), question=question))
+    alone = study.effects(toy, Request(text=MASKED, question=question)).answer
+    assert (
+        f"| the answer | **{1000 * together.answer:,.1f}** thousandths of a nat | {1000 * alone[1, 1:3].sum():,.1f} | "
+        in page.said
+    )
 
 
 def test_effects_are_on_the_answer_or_on_the_vector(toy: Encoder) -> None:
@@ -145,7 +151,7 @@ def test_a_second_text_asks_how_alike_the_two_are(minilm: Encoder) -> None:
     assert page.url["second"] == other
     request = Request(text=text, off=(Head(4, 4),), question=question_about(minilm, text, other=other))
     before, after = study.answer(minilm, request).followed
-    assert f"have a cosine of **{decimal(before, 3)}**. Without L4H4 (5-5), **{decimal(after, 3)}**." in page.said
+    assert f"have a cosine of **{decimal(before, 3)}**. Without L4H4, **{decimal(after, 3)}**." in page.said
     assert cells(page)["L0H0"] == charts.in_thousandths(study.part(minilm, 0, [0], request).answer[0, 0])
 
 

@@ -245,7 +245,7 @@ COMPARED = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], 
 RANKED = "[class*=st-key-wide_effects] .js-plotly-plot >> visible=true"
 NOT_HERE = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L9H9", 0, ""]]}'
 OLD = "The animal didn't cross the street because it was too old."
-SECOND_TEXT = "Second text, to measure how similar the two are"
+SECOND_TEXT = "Second text, to compare"
 KIND = link_exactly("syntax")
 TWO_STACKS = "A_FOLDER"  # in a path: the folder of a small encoder–decoder, which a test makes
 STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
@@ -255,6 +255,7 @@ GERMAN = "/?text=Das Tier überquerte die Straße nicht, weil es zu müde war."
 # roles are shown does not: the browser remembers it.
 WALKS: Mapping[str, Mapping[str, Walk]] = {
     "/": {
+        "the small tasks": Walk("link:why_heads_differ?experiment", link("Small tasks")),
         "a sentence": Walk("mha_sentence.read", types("Sentence", "Cats sleep.")),
         "an example": Walk("mha_sentence.example", EXAMPLES),
         "a head": Walk("mha_explorer.view:head", at(".grid canvas", 200, 100)),
@@ -294,7 +295,6 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/?tour=6&head=L3H1&pin=q10": {
         "the end of the tour": Walk("tour_out", button("Finish")),
-        "the small tasks": Walk("link:why_heads_differ?experiment", link("Small tasks")),
     },
     "/?shown=gradient&model=toy&text=the dog [MASK] the [MASK] .": {
         "another place": Walk("place", box("Masked token", "number 2")),

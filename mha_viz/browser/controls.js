@@ -54,6 +54,26 @@ export function segments(caption, name, options, change) {
   };
 }
 
+// The buttons of a bar as one tab stop, at `chosen`; arrow keys move inside.
+/** @type {(bar: HTMLElement, chosen?: Element | null) => void} */
+export function stopAt(bar, chosen = bar.querySelector("button")) {
+  for (const button of bar.querySelectorAll("button")) button.tabIndex = button === chosen ? 0 : -1;
+}
+
+/** @type {(bar: HTMLElement) => void} */
+export function roving(bar) {
+  stopAt(bar);
+  bar.addEventListener("focusin", ({ target }) => stopAt(bar, /** @type {Element} */ (target)));
+  bar.onkeydown = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const buttons = [...bar.querySelectorAll("button")];
+    const at = buttons.indexOf(/** @type {HTMLButtonElement} */ (event.target));
+    buttons[(at + step + buttons.length) % buttons.length].focus();
+  };
+}
+
 // A menu with a caption; `choose` is called with the value.
 /**
  * @type {(caption: string, options: readonly string[][], choose: (value: string) => void) => Control & { select:
@@ -91,6 +111,39 @@ export function linksChoice(change) {
     shown.textContent = rule.mode === "top" ? `${rule.value}` : rule.value.toFixed(2);
   };
   return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
+}
+
+// The label of the menu *Drawing*: which settings of a view differ from the `usual` ones, and what `more` is drawn.
+/**
+ * @type {(view: Settings, usual: Record<string, string>, options: Record<string, readonly string[][]>, more?:
+ *   string[]) => string}
+ */
+export function differing(view, usual, options, more = []) {
+  const { mode, value } = linkRule(view.links);
+  /** @type {Record<string, string>} */
+  const rules = {
+    top: `${value} links per word`,
+    min: `links ≥ ${value}`,
+    mass: `links for ${value}`,
+    all: "all links",
+  };
+  /** @type {Record<string, readonly string[][]>} */
+  const all = { special: SPECIALS, ...options };
+  /** @type {(name: Setting) => string} */
+  const chosen = (name) => all[name]?.find(([option]) => option === view[name])?.[1] ?? view[name] ?? "";
+  /** @type {Record<Setting, string>} */
+  const words = {
+    as: chosen("as"),
+    unit: chosen("unit"),
+    special: `special tokens ${chosen("special")}`,
+    links: rules[mode],
+    scale: `colour ${chosen("scale")}`,
+    shown: chosen("shown"),
+    side: chosen("side"),
+  };
+  const names = /** @type {Setting[]} */ (Object.keys(words)).filter((name) => name in usual && name in view);
+  const changed = names.filter((name) => view[name] !== usual[name]).map((name) => words[name]);
+  return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
 }
 
 // The settings with which a view begins, if they are not the `usual` ones: one line says what is left out, with a

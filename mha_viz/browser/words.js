@@ -23,19 +23,22 @@ const named = ({ text, special }) => (special ? make("abbr", { title: SPECIAL },
 const soft = (text) => make("span", { class: "soft" }, text);
 
 // The strongest link, or the sentence on the focused token or cell, with exact weights. `quiet`: the strongest link
-// would give an answer away.
-/** @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string, quiet?: boolean) => Children} */
-export function readout({ part }, { rows, cols }, focus, unit, quiet = false) {
+// would give an answer away; `hints`: what a pointer does.
+/**
+ * @type {(head: ShownHead, axes: Axes, focus: Spot | null, unit: string, quiet?: boolean, hints?: boolean) =>
+ *   Children}
+ */
+export function readout({ part }, { rows, cols }, focus, unit, quiet = false, hints = true) {
   if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];
   if (!focus) {
-    const hint = soft(" Point at a word to see only its links; click to hold.");
-    if (quiet) return [hint];
+    const hint = hints ? [soft(" Point at a word; click to hold.")] : [];
+    if (quiet) return hint;
     const { row, col, weight } = strongest(part, rows, cols);
     const isOrdinary = !rows[row].special && !cols[col].special;
     return [
       `Strongest link${isOrdinary ? ` between ${unit}` : ""}: `,
       ...linkWords(rows[row], cols[col], weight, part),
-      hint,
+      ...hint,
     ];
   }
   const { row, col } = focus;

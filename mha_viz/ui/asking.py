@@ -29,7 +29,7 @@ def question(model: catalog.Model, attention: Attention, where: Address) -> Ques
         if where.request.word or where.request.other:
             complain(error)
         else:
-            remark(str(error))
+            remark(error.problem)
     except MhaVizError as error:
         complain(error)
     return question(model, attention, where.but(word="")) if where.request.word else None
@@ -56,7 +56,7 @@ def controls(of: Question | None, where: Address) -> None:
             key = f"word_{place}"
             bound(st.text_input, "Word to follow", "word", word, change=_word, key=key, max_chars=MAX_WORD, width=180)
         bound(
-            st.text_input, "Second text, to measure how similar the two are", "second", where.request.other,
+            st.text_input, "Second text, to compare", "second", where.request.other,
             change=second_text, key="second_text", keeps=True, max_chars=2_000,
         )  # fmt: skip
 

@@ -1,5 +1,5 @@
 // The comparison's page elements. What the user does is reported to the functions in `on`.
-import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
+import { SPECIALS, UNITS, begin, choice, differing, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
 import { keysOf } from "../reading.js";
 import { defaultsFor } from "../view.js";
@@ -105,7 +105,8 @@ function scaleOf(p) {
 /** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
-  p.drawing.textContent = `Drawing${view.special === "keep" ? "" : ": [CLS] and [SEP] hidden"}`;
+  const links = view.as === "links" ? view.links : START.links; // a heatmap has all
+  p.drawing.textContent = differing({ ...view, links }, usualOf(set), { scale: SCALES });
   p.choices.links.box.hidden = view.as !== "links";
   p.subtract.hidden = set.panels.length < 2;
   const options = () => [
@@ -122,11 +123,17 @@ export function setControls(p, set, view) {
   p.offered = set.key;
 }
 
+// The settings with which panels of short texts begin.
+/** @type {(set: Panels) => Record<string, string>} */
+function usualOf(set) {
+  const { special } = startOf({ readings: [], start: set.start });
+  return { ...defaultsFor(START, set.readings), special };
+}
+
 // Long texts begin with only what is strongest: one line says so.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function setBegun(p, set, view, on) {
-  const { special } = startOf({ readings: [], start: set.start }); // begins so with any text
-  begin(p.begun, startOf(set), { ...defaultsFor(START, set.readings), special }, view, on.change, [
+  begin(p.begun, startOf(set), usualOf(set), view, on.change, [
     "A long text: special tokens hidden, colours up to the largest weight shown, three links of each word.",
     "Show the strongest only",
   ]);

@@ -1,4 +1,5 @@
 // The buttons of a panel: what each does to the compared heads, as one stop of the Tab key.
+import { roving } from "../controls.js";
 import { make } from "../dom.js";
 import { svg } from "../svg.js";
 /** @import { Actions } from "../controls.js" */
@@ -27,7 +28,7 @@ const ICONS = {
 export function toolbar(set, index, on) {
   const buttons = toolsOf(set, index).map((tool) => toolButton(tool, index, on));
   const bar = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
-  roving(bar, buttons);
+  roving(bar);
   return bar;
 }
 
@@ -54,28 +55,6 @@ function toolButton({ name, label, change }, index, on) {
   if (change) button.onclick = () => on.edit({ ...change, index });
   else button.setAttribute("aria-disabled", "true");
   return button;
-}
-
-/** @type {(event: Event) => HTMLElement} */
-const buttonAt = (event) => /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("button"));
-
-// One tab stop; arrow keys move inside.
-/** @type {(bar: HTMLElement, buttons: HTMLElement[]) => void} */
-function roving(bar, buttons) {
-  /** @type {(button: HTMLElement) => void} */
-  const stop = (button) =>
-    buttons.forEach((other) => {
-      other.tabIndex = other === button ? 0 : -1;
-    });
-  stop(buttons[0]);
-  bar.addEventListener("focusin", (event) => stop(buttonAt(event)));
-  bar.onkeydown = (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const at = buttons.indexOf(buttonAt(event));
-    buttons[(at + step + buttons.length) % buttons.length].focus();
-  };
 }
 
 /** @type {(name: string) => SVGElement} */

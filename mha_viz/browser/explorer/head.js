@@ -1,7 +1,7 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
-import { SPECIALS, UNITS, begin, choice, linksChoice, segments } from "../controls.js";
+import { SPECIALS, UNITS, begin, choice, differing, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
-import { DEFAULTS, firstView, isPair, linkRule } from "../geometry.js";
+import { DEFAULTS, firstView, isPair } from "../geometry.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks } from "../links.js";
@@ -21,7 +21,6 @@ import { UNEXPLAINED, cellsOf } from "./recipe.js";
 /** @import { LinkScene, ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Walk } from "../stage.js" */
-/** @import { Setting } from "../view.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const SCALES = [
@@ -142,11 +141,13 @@ export class HeadView {
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
     const usual = defaultsFor(DEFAULTS, [reading]);
     const shown = reading.quantity ?? usual.shown; // weights, where what was asked for could not be read
-    const marks = [
+    const more = [
+      ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
       ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
-    this.#usual.textContent = `Drawing: ${[...differing({ ...stage.view, shown }, usual), ...marks].join(", ")}`;
+    const options = { scale: SCALES, shown: QUANTITIES, side: SIDES };
+    this.#usual.textContent = differing({ ...stage.view, shown }, usual, options, more);
     begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
@@ -192,7 +193,7 @@ export class HeadView {
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
   #drawDrawings(scene, head) {
     const { look } = this.#stores;
-    const height = Math.max(380, Math.min(640, window.innerHeight - 520)); // the usual height of the rest of the page
+    const height = Math.max(380, Math.min(640, window.innerHeight - 480)); // the usual height of the rest of the page
     const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before anything changes
     const scroll = this.#scroller.scrollTop;
     this.#scroller.style.maxHeight = `${height}px`;
@@ -219,7 +220,7 @@ export class HeadView {
   #drawWords(focus, head, axes) {
     const { read, stage } = this.#stores;
     const { reading, quiet } = read;
-    this.#readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet));
+    this.#readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet, !read.mode));
     const every = this.#layouts.heat ? labelStep(this.#layouts.heat.cell) : 1;
     const sparse =
       every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";
@@ -273,31 +274,6 @@ function headingOf(reading, head) {
   const names = make("code", { title }, `${mapName(reading, head)} (${paperMapName(reading, head)})`);
   return ["Head ", names];
 }
-
-// The units of a view, and what differs from the usual settings.
-/** @type {(view: ReadingView, usual: Record<string, string>) => string[]} */
-function differing(view, usual) {
-  const { mode, value } = linkRule(view.links);
-  /** @type {Record<string, string>} */
-  const rules = {
-    top: `${value} links per word`,
-    min: `links ≥ ${value}`,
-    mass: `links for ${value}`,
-    all: "all links",
-  };
-  const words = {
-    special: `special tokens ${labelled(SPECIALS, view.special)}`,
-    links: rules[mode],
-    scale: `colour ${labelled(SCALES, view.scale)}`,
-    shown: labelled(QUANTITIES, view.shown ?? ""),
-    side: labelled(SIDES, view.side ?? ""),
-  };
-  const changed = Object.entries(words).filter(([name]) => view[/** @type {Setting} */ (name)] !== usual[name]);
-  return [view.unit, ...changed.map(([, text]) => text), ...(view.on.length > 1 ? [`${view.on.length} heads`] : [])];
-}
-
-/** @type {(options: readonly string[][], value: string) => string} */
-const labelled = (options, value) => options.find(([name]) => name === value)?.[1] ?? value;
 
 // Which words of a scrolling diagram are visible; an empty string if all are.
 /** @type {(layout: LinksLayout, axes: Axes, scroll: number, height: number) => string} */

@@ -8,6 +8,7 @@ import { UNEXPLAINED, lineOf, remarkOf, rowsOf } from "./recipe.js";
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Stores } from "./explorer.js" */
 
+const NUMBERS = "Its numbers";
 const LEAST = 0.05; // shares below it are not named
 /** @type {Record<string, string>} */
 const PLACES = {
@@ -59,12 +60,14 @@ export class Preview {
     const { read, look, heads, stage } = this.#stores;
     const { reading } = read;
     const recipes = read.mode ? null : read.recipes; // as its bar in the grid
+    const isSaid = heads.roles(head).length > 0; // by its roles, beside its name
     this.#rest.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
     const key = JSON.stringify([
       reading.key,
       look.theme,
       head,
       !!read.mode,
+      isSaid,
       recipes?.heads[head],
       recipes?.here?.[head],
     ]);
@@ -72,12 +75,12 @@ export class Preview {
     this.#drawn = key;
     this.#remark.hidden = this.#rules.hidden = !recipes;
     if (!recipes) {
-      this.#sum.textContent = (!read.mode && summed(reading, head)) || "Its numbers";
+      this.#sum.textContent = (!read.mode && summed(reading, head)) || NUMBERS;
       return;
     }
     /** @type {(rule: number | null) => void} */
     const point = (rule) => heads.point(head, rule);
-    this.#sum.replaceChildren(...lineOf(recipes, head, look.heads, point));
+    this.#sum.replaceChildren(...(isSaid ? [NUMBERS] : lineOf(recipes, head, look.heads, point)));
     this.#rules.replaceChildren(...rowsOf(recipes, head, look.heads, point, this.#rest));
     this.#remark.textContent = remarkOf(recipes, head);
   }

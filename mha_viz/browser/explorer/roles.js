@@ -1,4 +1,5 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
+import { stopAt } from "../controls.js";
 import { make } from "../dom.js";
 /** @import { Arrow } from "./arrows.js" */
 /** @import { Finding } from "./findings.js" */
@@ -100,6 +101,7 @@ export function drawBadges(roles, count, sought, place, colours) {
  *   void) => void}
  */
 export function drawKinds(box, roles, sought, colours, choose) {
+  const at = [...box.children].findIndex((button) => button.matches(":focus"));
   box.replaceChildren(
     ...counted(roles).map(([kind, n]) => {
       const button = make(
@@ -107,25 +109,28 @@ export function drawKinds(box, roles, sought, colours, choose) {
         {
           type: "button",
           "aria-pressed": String(kind === sought),
-          title: `Show the heads measured as ${kind}`,
+          title: `Show the ${n} heads measured as ${kind}`,
           onclick: () => choose(kind),
         },
         glyphOf(kind === "position" ? "previous" : kind),
-        ` ${kind} ${n}`,
+        ` ${kind}`,
       );
       button.style.setProperty("--colour", colourOf(roles, kind, colours));
       return button;
     }),
     make(
       "span",
-      { class: "soft", title: roles.on.join(", ") },
-      `Roles come from ${corpora(roles.on)}, not from this sentence.`,
+      { class: "soft", title: `Measured on ${roles.on.join(", ")}, not on this sentence` },
+      corpora(roles.on),
     ),
   );
+  const again = /** @type {HTMLElement | undefined} */ (box.children[at]);
+  again?.focus();
+  stopAt(box, again);
 }
 
 /** @type {(names: string[]) => string} */
-const corpora = (names) => (names.length === 1 ? names[0] : `${names.length} annotated corpora`);
+const corpora = (names) => (names.length === 1 ? `measured on ${names[0]}` : `measured on ${names.length} corpora`);
 
 /** @type {(list: Role[]) => string} */
 export const spoken = (list) => list.map((role) => `Known for ${role.name}, ${role.standing}. `).join("");

@@ -1,4 +1,5 @@
 // The controls for roles, which are shown on request: their switch, and the filter by kind.
+import { roving } from "../controls.js";
 import { make } from "../dom.js";
 import { rememberRoles } from "../memory.js";
 import { drawBadges, drawKinds } from "./roles.js";
@@ -16,7 +17,7 @@ export class RoleSwitch {
     "Known roles",
   );
   unmeasured = make("span", { class: "known soft" }, "Roles not measured yet.");
-  kinds = make("div", { class: "kinds", role: "group", "aria-label": "Heads with a role" });
+  kinds = make("div", { class: "kinds", role: "toolbar", "aria-label": "Heads with a role" });
   #stores;
   #redraw;
 
@@ -25,6 +26,7 @@ export class RoleSwitch {
     this.#stores = stores;
     this.#redraw = redraw;
     const onclick = () => stores.stage.send("measure", {});
+    roving(this.kinds);
     this.unmeasured.append(make("button", { type: "button", class: "quiet", onclick }, "Measure them"));
   }
 

@@ -21,7 +21,6 @@ from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError, ModelUnsupported
-from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.known import recipes_of, roles_in_words
 from mha_viz.figures.packet import full_heads
 from mha_viz.figures.role_words import COLOURS
@@ -128,9 +127,8 @@ def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sent
     badges = []
     for finding, words in roles.items():
         state, why = _state_with_reason(finding, shows[finding], hits)
-        matched = finding.upos_rule if finding.beats_upos is False else ""
-        beside = f"{state}; “{rule_in_words(matched)}” does as well" if matched else f"{words['standing']}, {state}"
-        here = {"words": f"{words['words']}. {why}", "standing": beside}
+        standing = "a rule suffices" if finding.beats_upos is False and finding.upos_rule else words["standing"]
+        here = {"words": f"{words['words']}. {why}", "standing": standing if state != REST else "not here"}
         badges.append({**words, **here, "active": state != REST})
     return badges
 

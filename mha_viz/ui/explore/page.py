@@ -155,9 +155,11 @@ def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...
     return wanted if heads[0] in wanted else (Head.parse(begin.head),)
 
 
-def link_to_tasks() -> None:
-    """Show the link to the small tasks."""
-    label = ":primary[Small tasks: which of four heads looks at the previous word?]"
+def link_to_tasks(what: Url) -> None:
+    """Show the link to the small tasks, on a first visit."""
+    if what.parameters:
+        return
+    label = ":primary[Small tasks for four heads]"
     st.page_link(navigation.page("why heads differ"), label=label, query_params={"experiment": "tasks"})
 
 

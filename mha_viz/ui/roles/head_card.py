@@ -107,11 +107,8 @@ def _patterns(evidence: Evidence, head: Head) -> None:
         alt = f"Weight of {both(head)} on delimiters."
         st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
     line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
-    beside = "" if untrained is None else f" With random weights: {untrained.iloc[0]['normalised']:.2f}."
-    st.markdown(
-        f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible "
-        f"(0: one token gets everything; 1: all get the same).{beside}"
-    )
+    beside = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"
+    st.markdown(f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible{beside}.")
 
 
 def _found_by(evidence: Evidence, head: Head) -> None:

@@ -16,9 +16,8 @@ from mha_viz.ui.studies import READY, Evidence
 FEW = 1000  # pieces of text
 HALF = 0.0005  # so that q is rounded up
 RULE = (
-    "A head has a relation’s name if its accuracy, at the lower end of the 95% interval over documents, is at least "
-    "ten points above the best fixed offset (coreference: the better of two rules, on at least 100 third-person "
-    "pronouns). That does not prove that the model uses it, nor that it holds in lists, titles or formulaic text."
+    "A head has a relation’s name if the lower end of its 95% interval is ten points above the best fixed offset "
+    "(coreference: two rules). That does not prove that the model uses it, nor that it holds in other text."
 )
 
 

@@ -38,7 +38,7 @@ def show_link_groups(model: catalog.Model, evidence: Evidence, head: Head) -> No
     with st.expander("All this head does", expanded=is_open):
         source = source_of(model, evidence)
         what = wanted("groups", model, source.digest, head)
-        st.markdown(f"Links drawn from all of its attention in {plain(source.name)}, grouped by what they share.")
+        st.markdown(f"Its links in {plain(source.name)}, grouped by what they share.")
         if not (is_open and _outcome(what)):
             st.button("Draw links", key="draw_links", on_click=_start, args=(model, source, what))
 

@@ -70,8 +70,7 @@ def source_of(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
 
 def _form(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str) -> None:
     st.markdown(
-        f"In {plain(source.name)}: from each word to the other word that gets its largest weight. An empty field "
-        "matches anything. *Joins*: between a dependent and its syntactic head, in either direction."
+        f"In {plain(source.name)}, from each word to the one that gets its largest weight. Empty fields match anything."
     )
     with st.form(f"search_{head}", border=False):
         for title, row in ROWS.items():

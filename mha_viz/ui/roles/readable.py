@@ -35,10 +35,9 @@ from mha_viz.ui.studies import Evidence
 
 KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
 NOT_SHIPPED = (
-    "Its licence does not allow this app to pass them on. Measure a corpus of your own{annotation}: choose *your file* "
-    "above, or run `mha-viz profile`."
+    "Its licence does not allow this app to pass them on. Measure a corpus of your own{annotation}: *your file* above."
 )
-COREFERENCE = " with coreference (CoNLL-U with `Entity=`, as in GUM)"
+COREFERENCE = " with coreference (`Entity=`)"
 AROUND = 12  # words that are shown on each side of a link
 RULE = "Chosen from all cases in {corpus}."
 

@@ -286,7 +286,7 @@ def _beside(one: Any, other: Any, first: str, second: str) -> Any:
 def statistics(corpus: Corpus) -> None:
     """Show how far heads and dependents are apart in a corpus, and how often a fixed offset would be right."""
     with st.expander(f"The built-in corpus: {len(corpus.sentences)} sentences, and how hard they are"):
-        st.markdown("  \n".join(plain(" ".join(sentence.forms)) for sentence in corpus.sentences[:6]))
+        st.markdown("  \n".join(plain(" ".join(sentence.forms)) for sentence in corpus.sentences[:3]))
         st.dataframe(
             _distances(corpus),
             hide_index=True,

@@ -34,8 +34,8 @@ def show_use(rows: Any) -> None:
     st.dataframe([_line(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
     st.caption(
         plain(
-            f"Switched off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}, 95% "
-            "intervals. Used: more than every other head of the layer without the role."
+            f"Off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}. Used: more than "
+            "every other head of the layer without the role."
         )
     )
 

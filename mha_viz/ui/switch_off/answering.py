@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import streamlit as st
 
-from mha_viz.analysis.effects import Effects, Together, agreement, ranked
+from mha_viz.analysis.effects import Effects, agreement, ranked
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer, Numbers
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import ModelUnsupported
 from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.numerals import decimal, percent
@@ -26,7 +26,7 @@ from mha_viz.ui.bound import bound
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, plain, theme
+from mha_viz.ui.parts import plain, remark, theme
 from mha_viz.ui.study_progress import Task, outcome
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def show_answer(attention: Attention, request: Request, about: str) -> list[Page
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""
     answer, off = answer_of(request), request.off
-    st.markdown(_sentence(answer, off, _place(attention, answer.question)))
-    _slide(answer)
+    bars = _largest(answer)
+    st.markdown(_sentence(answer, off, _place(attention, answer.question), bars))
+    _slide(bars, max(map(max, bars.values())) if answer.words else 1.0)
     if not answer.words:
         return []
     draw = partial(charts.word_bars, answer, bool(off))
@@ -86,9 +87,9 @@ def _place(attention: Attention, question: Question) -> str:
     return f"In place of “{plain(word)}”{which}"
 
 
-def _sentence(answer: Answer, off: tuple[Head, ...], place: str) -> str:
+def _sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:
     before, after = answer.followed
-    without = f"Without {both(off[0]) if len(off) == 1 else f'{len(off)} heads'}{in_which(answer.question)}"
+    without = f"Without {off[0] if len(off) == 1 else f'{len(off)} heads'}{in_which(answer.question)}"
     if answer.question.kind == COSINE:
         change = f" {without}, **{decimal(after, 3)}**." if off else ""
         return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
@@ -96,9 +97,10 @@ def _sentence(answer: Answer, off: tuple[Head, ...], place: str) -> str:
     sentence = f"{place} the model answers **{first}**."
     if not off:
         return sentence
-    followed = plain(answer.question.word)
-    stays = f"{without} the answer stays **{then}**" if first == then else f"{without} the answer is **{then}**"
-    return f"{sentence} {stays}; the probability of **{followed}** goes from {percent(before)} to {percent(after)}."
+    sentence += f" {without}, still **{then}**." if first == then else f" {without}, **{then}**."
+    followed = answer.question.word
+    changes = f" The probability of **{plain(followed)}** goes from {percent(before)} to {percent(after)}."
+    return sentence if followed in bars else sentence + changes
 
 
 def in_which(question: Question | None) -> str:
@@ -106,14 +108,16 @@ def in_which(question: Question | None) -> str:
     return "" if question is None or question.off_in == BOTH else f" in the {question.off_in} text"
 
 
-def _slide(answer: Answer) -> None:
-    """Bars that slide from before to after the heads are off: the most probable words of both, or how alike two texts
-    are."""
+def _largest(answer: Answer) -> dict[str, tuple[float, float]]:
+    """The probabilities before and after of the most probable words of both, or how alike two texts are."""
     words = answer.words or ("how alike",)
-    before, after = np.array([answer.before, answer.after])[:, : len(words)]
-    largest = np.maximum(before, after)
-    order, top = np.argsort(-largest)[:SLID], largest.max() if answer.words else 1.0
-    st.html(f'<ul class="mha-slide">{"".join(_bar(words[i], before[i], after[i], top) for i in order)}</ul>')
+    shares = dict(zip(words, zip(answer.before.tolist(), answer.after.tolist(), strict=True), strict=True))
+    return dict(sorted(shares.items(), key=lambda share: -max(share[1]))[:SLID])
+
+
+def _slide(bars: Mapping[str, tuple[float, float]], top: float) -> None:
+    """Bars that slide from before to after the heads are off."""
+    st.html(f'<ul class="mha-slide">{"".join(_bar(word, *ends, top) for word, ends in bars.items())}</ul>')
 
 
 def _bar(word: str, before: float, after: float, top: float) -> str:
@@ -146,34 +150,21 @@ def thousandths(value: float) -> str:
 
 
 def meaning_of_numbers(question: Question | None, effect: str) -> str:
-    """One sentence on what the number of a head means."""
+    """One sentence on what the number of a head means, in :func:`unit`."""
     if effect == "sentence" or question is None:
-        return "How far the sentence’s vector turns without this head: 1 − cosine, in thousandths."
+        return "How far the sentence’s vector turns without this head, in thousandths (1 − cosine)."
     if question.kind == COSINE:
-        return "How much the cosine of the two texts changes when this one head is off, in thousandths."
-    return (
-        "How far the probabilities of all words move without this head: KL divergence from before, in thousandths of a "
-        "nat."
-    )
+        return "How much the cosine of the two texts changes without this head, in thousandths."
+    return "How far all words’ probabilities move without this head, in thousandths of a nat (KL)."
 
 
-def beside_random(effects: Effects, effect: Together, off: tuple[Head, ...], question: Question | None) -> str:
-    """The effect on the answer, its rank for a single head, and beside it that of random directions; empty if there is
-    no question."""
-    if effect.answer != effect.answer:
-        return ""
-    of_answer = unit(question, "answer")
-    sentence = f"The effect on the answer is {thousandths(effect.answer)} {of_answer}"
-    if len(off) == 1:
-        sentence += f", rank {effects.ranked('answer').index(off[0]) + 1} of {effects.answer.size}"
-    if is_all_there_is(effect.random_answer, effect.answer):
-        return f"{sentence}."
-    weaker = int((effect.random_answer < effect.answer).sum())
-    return (
-        f"{sentence}; removing as much in random directions gives "
-        f"{thousandths(effect.random_answer.min())} to {thousandths(effect.random_answer.max())} {of_answer}: less in "
-        f"{weaker} of {len(effect.random_answer)} draws."
-    )
+def beside_random(at_random: Numbers, effect: float) -> str:
+    """The effects of removing as much in random directions, and how many are smaller."""
+    if is_all_there_is(at_random, effect):
+        return "the same: no other directions are left"
+    weaker = int((at_random < effect).sum())
+    low, high = thousandths(at_random.min()), thousandths(at_random.max())
+    return f"{low} to {high}, less in {weaker} of {len(at_random)} draws"
 
 
 def is_all_there_is(random: Numbers, effect: float | Numbers) -> bool:
@@ -182,16 +173,14 @@ def is_all_there_is(random: Numbers, effect: float | Numbers) -> bool:
     return bool(np.allclose(random, effect, rtol=1e-3, atol=1e-6))
 
 
-def show_importance(request: Request, question: Question, effects: Effects) -> None:
+def show_importance(request: Request, effects: Effects) -> None:
     """Say how far a measure that removes nothing, but uses gradients, agrees with the effects."""
     by_gradient = per_head(verbs.importance, request)
-    alike = agreement(by_gradient, effects.answer)
-    first, by_effect = ranked(by_gradient)[0], effects.ranked("answer").index(ranked(by_gradient)[0]) + 1
-    loss = "− cosine" if question.kind == COSINE else f"− log p of **{plain(question.word)}**"
+    first = ranked(by_gradient)[0]
+    by_effect, alike = effects.ranked("answer").index(first) + 1, decimal(agreement(by_gradient, effects.answer))
     st.markdown(
-        f"By gradients alone (importance, Michel et al. 2019) **{both(first)}** comes first; by its effect on the "
-        f"answer it is number {by_effect} of {by_gradient.size}; rank correlation: {decimal(alike)}. Importance is a "
-        f"first-order estimate, normalised within each layer; the loss is {loss} on this text alone."
+        f"By gradients (Michel et al. 2019) **{both(first)}** comes first, by effects number {by_effect}; rank "
+        f"correlation {alike}."
     )
 
 
@@ -205,13 +194,11 @@ def show_direct(attention: Attention, request: Request, question: Question) -> l
             return []
         try:
             added = per_head(verbs.direct, request)
-        except MhaVizError as error:
-            complain(error)
+        except ModelUnsupported as error:
+            remark(error.problem)
             return []
-        st.markdown(
-            f"What each head adds to the logit of **{plain(question.word)}** through the residual stream alone. What "
-            "later layers do with its output is not included, so it may differ from the effect of switching it off."
-        )
+        word = plain(question.word)
+        st.markdown(f"What each head adds to the logit of **{word}** itself, without what later layers make of it.")
         draw = partial(charts.signed_grid, added, "logits")
         head_grid(draw(theme()), "direct_grid", "Direct contribution of each head to the logit.")
     label = f"Direct contribution of each head to the logit of “{question.word}”"

@@ -43,9 +43,7 @@ from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which
 from mha_viz.ui.switch_off.controls import ENDED, controls, on_point, on_square, other_text
 
-CAUTION = (
-    "A small effect does not make a head useless: others may do the same, and this is one sentence and one measure."
-)
+CAUTION = "A small effect does not make a head useless: others may do the same."
 GUESSED = {"model": "toy", "text": "the dog [MASK] the girl ."}  # a word that a model on every server can guess
 OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
@@ -119,8 +117,8 @@ class SwitchedOff:
         if len(self.off) > 1:
             return f"One head alone: **{both(every[0])}** matters most here, **{both(every[-1])}** least."
         rank, size = every.index(self.off[0]) + 1, values[self.off[0]] / max(values[every[0]], 1e-12)
-        most = f"**{both(every[0])}** matters most here"
-        return f"{most}." if rank == 1 else f"{most}, **{both(self.off[0])}** {percent(size, 0)} as much."
+        most = f"**{every[0]}** matters most here"
+        return f"{most}." if rank == 1 else f"{most}, **{self.off[0]}** {percent(size, 0)} as much."
 
     def show(self) -> list[PageChart]:
         """Show the effect of every head and everything around it, if asked for. Returns the charts."""
@@ -150,7 +148,7 @@ class SwitchedOff:
                 effect = _together(self.whole, self.request)
                 _summary(effects, effect, self.off, self.question)
             else:
-                _most(effects, on, self.question)
+                _most(effects)
         drawn = [_effects_chart(effects, self.off, self.question, on, alone)]
         with st.container():  # without it, what is below would be drawn anew when the first head is switched off
             if effect is not None:
@@ -238,42 +236,28 @@ def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | Liter
     )
 
 
-def _most(effects: Effects, on: str, question: Question | None) -> None:
-    """While no head is off, name the heads with the largest effects."""
-    values, every, unit = effects.on(on), effects.ranked(on), answering.unit(question, on)
-    first, last = every[0], every[-1]
-    st.subheader("No head is off")
-    st.markdown(
-        f"Without **{both(first)}** {answering.ON[on]} changes most ({answering.thousandths(values[first])} {unit}), "
-        f"without **{both(last)}** least ({answering.thousandths(values[last])}). {CAUTION}"
-    )
-    flips = int(np.nansum(effects.changed))
+def _most(effects: Effects) -> None:
+    """While no head is off, say how many alone change the answer; the map above says how much each does."""
     if not np.isnan(effects.changed).any():
-        st.markdown(f"Of {effects.changed.size} heads, {flips} alone change the most probable word.")
+        changed = int(effects.changed.sum())
+        st.markdown(f"Of {effects.changed.size} heads, {changed} alone change the most probable word.")
+    st.markdown(CAUTION)
 
 
 def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question: Question | None) -> None:
-    """Say the effect in words: its rank among heads, and how it compares with removing as much at random."""
+    """Say the effect, its rank or the sum of the effects of each head alone, and what as much at random does."""
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
-    if len(off) == 1:
-        rank = effects.ranked().index(off[0]) + 1
-        beside = f"Of single heads it ranks {rank} of {effects.sentence.size}."
-    else:
-        alone = sum(float(effects.sentence[head]) for head in off)
-        beside = f"Their changes alone add up to {answering.thousandths(alone)}."
-    weaker = int((effect.random < effect.sentence).sum())
-    unit = answering.unit(None, "sentence")
-    st.markdown(f"The sentence vector changes by **{answering.thousandths(effect.sentence)} {unit}**. {beside}")
-    if answering.is_all_there_is(effect.random, effect.sentence):
-        st.markdown(
-            "Random directions of the same number would remove the same, so there is nothing to compare it with."
-        )
-    else:
-        st.markdown(
-            f"Random damage of the same size does less in {weaker} of {len(effect.random)} tries: "
-            f"{answering.thousandths(effect.random.min())} to {answering.thousandths(effect.random.max())}."
-        )
-    st.markdown(answering.beside_random(effects, effect, off, question))
+    on = {"sentence": (effect.sentence, effect.random), "answer": (effect.answer, effect.random_answer)}
+    beside = "rank" if len(off) == 1 else "sum of each alone"
+    lines = [f"| | changes by | {beside} | as much at random |", "|---|---|---|---|"]
+    for name, (change, at_random) in on.items():
+        if change == change:  # without a question, there is no answer
+            by = f"**{answering.thousandths(change)}** {answering.unit(question, name)}"
+            rank = f"{effects.ranked(name).index(off[0]) + 1} of {effects.sentence.size}"
+            alone = answering.thousandths(sum(float(effects.on(name)[head]) for head in off))
+            random = answering.beside_random(at_random, change)
+            lines.append(f"| {answering.ON[name]} | {by} | {rank if len(off) == 1 else alone} | {random} |")
+    st.markdown("\n".join(lines))
     st.markdown(CAUTION)
 
 
@@ -281,7 +265,7 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     """Show how specialised each head looks against how much it matters, and what its importance is. Returns the
     chart."""
     st.subheader("Do heads that look specialised matter more?")
-    st.markdown("Right: looks at few words (1 − entropy ÷ that of even attention). Up: matters more.")
+    st.markdown("Right: looks at few words. Up: matters more.")
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
     values, alt = effects.on(on), "How sharply each head attends, and its effect"
     draw = partial(
@@ -289,7 +273,7 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     )
     _chart(draw(theme()), "looks", f"{alt}.", on_point)
     if request.question is not None:
-        answering.show_importance(request, request.question, effects)
+        answering.show_importance(request, effects)
     rows = tuple((str(head), float(looks[head]), float(values[head])) for head in attention.every_head())
     columns = ("head", "one_minus_normalised_entropy", f"effect_on_{on}")
     return PageChart(alt, "looks", draw, about, lambda: Table(columns, rows, {"caption": about}))
@@ -301,7 +285,7 @@ def _changes(attention: Attention, request: Request, effect: Together, about: st
     left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Which tokens change")
-        st.markdown("1 − cosine of its state after the last layer, in thousandths.")
+        st.markdown("1 − cosine of its last state.")
         tokens = [token.text for token in attention.text.tokens]
         _chart(charts.token_bars(tokens, effect.tokens, theme()), "tokens", "Change of each token.")
     drawn = [PageChart("Change of each token", "tokens", lambda t: charts.token_bars(tokens, effect.tokens, t), about)]
@@ -318,7 +302,7 @@ def _later_heads(moved: npt.NDArray[np.float64], off: tuple[Head, ...], about: s
         st.markdown("None: no head comes after the last layer.")
         return []
     moved[: off[0].layer + 1] = np.nan  # earlier layers and their own are unaffected
-    st.markdown("Jensen–Shannon divergence of later heads from before, in thousandths of a nat; at most 693.")
+    st.markdown("Jensen–Shannon divergence from before, in thousandths of a nat.")
     label = "Change of each later head"
     draw = partial(charts.head_grid, moved, "thousandths of a nat", off)
     head_grid(draw(theme()), "later_heads", f"{label}’s attention.")

@@ -46,10 +46,10 @@ def _ranking(attention: Attention, request: Request, effects: Effects, on: str, 
     draw = partial(charts.ranked_bars, heads, values, random, unit(request.question, on))
     beyond = int((values > random.max(1)).sum())
     st.markdown(
-        "Random directions of the same number would remove the same, so there is nothing to compare a head with."
+        "As much at random is the same here: no other directions are left."
         if is_all_there_is(random, values[:, None])
-        else f"**{beyond}** of {len(heads)} heads do more to {ON[on]} than all {random.shape[1]} draws of random "
-        "directions of the same layer, scaled so that each token loses as much."
+        else f"**{beyond}** of {len(heads)} heads do more to {ON[on]} than as much at random, in all "
+        f"{random.shape[1]} draws."
     )
     st.caption("Click a bar to switch its head off.")
     st.plotly_chart(

@@ -36,7 +36,7 @@ def show_removal(attention: Attention, request: Request, effects: Effects, where
     question = request.question
     effect = "sentence" if question is None else where.effect
     st.subheader("How many can go?")
-    st.markdown("Heads go one after another, by their effects alone or at random, and stay off.")
+    st.markdown("Heads go one after another and stay off.")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         bound(
             st.segmented_control, "Order", "order", where.order or None, ORDERS,

@@ -152,12 +152,12 @@ class Calm(NamedTuple):
 SWITCHES = {"off=": "more=1", "/why_heads_differ": "numbers=1"}
 # What each page may have: the goal or, where it is not reached yet, what it has, so that it can only become less.
 MOST = {
-    "/": Calm(88, 22, 280, 585),
-    "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(90, 22, 280, 700),
-    "/?roles=on": Calm(90, 22, 280, 600),
-    "/?off=none": Calm(90, 22, 510, 1_000),
-    "/?off=L3H1": Calm(90, 22, 520, 1_115),
-    "/?model=toy&off=L1H1&text=the [MASK] sleeps .": Calm(90, 22, 520, 1_000),
+    "/": Calm(88, 22, 275, 585),
+    "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(90, 22, 275, 620),
+    "/?roles=on": Calm(90, 22, 240, 480),
+    "/?off=none": Calm(90, 22, 440, 1_000),
+    "/?off=L3H1": Calm(90, 22, 480, 1_050),
+    "/?model=toy&off=L1H1&text=the [MASK] sleeps .": Calm(90, 22, 500, 720),
     "/compare": Calm(118, 20, 398, 1_450),
     "/inside_a_head": Calm(144, 20, 233, 440),
     "/why_heads_differ": Calm(112, 28, 800, 1_060),

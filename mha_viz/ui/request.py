@@ -36,14 +36,14 @@ WHY = {
 
 
 def ask(what: Url, intro: str = "", hint: bool = True) -> None:
-    """The sentence in large type, on a first visit below ``intro``, with examples and model menu and, with ``hint``,
-    what to look for, which names heads of the default model."""
+    """The sentence in large type, the first one below ``intro``, with examples and model menu and, with ``hint``, what
+    to look for, which names heads of the default model."""
     model, in_class = what.where.request.model or catalog.default().name, address.in_class()
     content = {
         "text": what.sentence,
         "pair": what.where.request.pair,
         **_look(what, model, hint),
-        "intro": "" if what.parameters else intro,
+        "intro": "" if "text" in what.parameters else intro,
         "plain": in_class,
         "arched": not what.parameters and hint,  # a first visit
         "model": model,

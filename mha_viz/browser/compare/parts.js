@@ -105,8 +105,9 @@ function scaleOf(p) {
 /** @type {(p: Parts, set: Panels, view: PanelsView) => void} */
 export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
-  const links = view.as === "links" ? view.links : START.links; // a heatmap has all
-  p.drawing.textContent = differing({ ...view, links }, usualOf(set), { scale: SCALES });
+  const usual = startOf(set);
+  const links = view.as === "links" ? view.links : usual.links; // a heatmap has all
+  p.drawing.textContent = differing({ ...view, links }, usual, { scale: SCALES });
   p.choices.links.box.hidden = view.as !== "links";
   p.subtract.hidden = set.panels.length < 2;
   const options = () => [
@@ -123,17 +124,11 @@ export function setControls(p, set, view) {
   p.offered = set.key;
 }
 
-// The settings with which panels of short texts begin.
-/** @type {(set: Panels) => Record<string, string>} */
-function usualOf(set) {
-  const { special } = startOf({ readings: [], start: set.start });
-  return { ...defaultsFor(START, set.readings), special };
-}
-
 // Long texts begin with only what is strongest: one line says so.
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function setBegun(p, set, view, on) {
-  begin(p.begun, startOf(set), usualOf(set), view, on.change, [
+  const { special } = startOf({ readings: [], start: set.start }); // begins so with any text
+  begin(p.begun, startOf(set), { ...defaultsFor(START, set.readings), special }, view, on.change, [
     "A long text: special tokens hidden, colours up to the largest weight shown, three links of each word.",
     "Show the strongest only",
   ]);

@@ -27,7 +27,7 @@ export class Chips {
     this.box.replaceChildren(...list.map((role, i) => this.#chipOf(role, `${this.#name}_${i}`)));
   }
 
-  // A label with an explanation, which opens by pointer, keyboard focus or a first tap.
+  // A label with an explanation, which also has the tag of a relation, and opens by pointer, keyboard focus or a first tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
   #chipOf(role, id) {
     const { read, stage, look, isAlone } = this.#stores;
@@ -52,7 +52,7 @@ export class Chips {
         onblur: () => box.classList.remove("open", "shut"),
       },
       make("s", { class: role.active ? "active" : "" }),
-      make("b", {}, role.name),
+      make("b", {}, role.name.replace(/ \(.*/, "")),
       make("span", { class: "soft" }, role.standing),
     );
     box.onpointerleave = () => box.classList.remove("shut");

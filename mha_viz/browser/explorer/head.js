@@ -139,7 +139,7 @@ export class HeadView {
     this.#controls.set(stage.view, isPair(reading), !!read.recipes);
     this.#composition.checked = stage.view.arrows;
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
-    const usual = defaultsFor(DEFAULTS, [reading]);
+    const [usual, first] = [defaultsFor(DEFAULTS, [reading]), firstView(reading)];
     const shown = reading.quantity ?? usual.shown; // weights, where what was asked for could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
@@ -147,8 +147,8 @@ export class HeadView {
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
     const options = { scale: SCALES, shown: QUANTITIES, side: SIDES };
-    this.#usual.textContent = differing({ ...stage.view, shown }, usual, options, more);
-    begin(this.#begun, firstView(reading), usual, stage.view, (settings) => stage.change(settings), BEGUN);
+    this.#usual.textContent = differing({ ...stage.view, shown }, first, options, more);
+    begin(this.#begun, first, usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
 

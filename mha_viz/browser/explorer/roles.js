@@ -109,7 +109,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
         {
           type: "button",
           "aria-pressed": String(kind === sought),
-          title: `Show the ${n} heads measured as ${kind}`,
+          title: `Show the ${n} heads measured as ${kind} on ${roles.on.join(", ")}, not on this sentence`,
           onclick: () => choose(kind),
         },
         glyphOf(kind === "position" ? "previous" : kind),
@@ -118,19 +118,11 @@ export function drawKinds(box, roles, sought, colours, choose) {
       button.style.setProperty("--colour", colourOf(roles, kind, colours));
       return button;
     }),
-    make(
-      "span",
-      { class: "soft", title: `Measured on ${roles.on.join(", ")}, not on this sentence` },
-      corpora(roles.on),
-    ),
   );
   const again = /** @type {HTMLElement | undefined} */ (box.children[at]);
   again?.focus();
   stopAt(box, again);
 }
-
-/** @type {(names: string[]) => string} */
-const corpora = (names) => (names.length === 1 ? `measured on ${names[0]}` : `measured on ${names.length} corpora`);
 
 /** @type {(list: Role[]) => string} */
 export const spoken = (list) => list.map((role) => `Known for ${role.name}, ${role.standing}. `).join("");

@@ -156,8 +156,8 @@ def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...
 
 
 def link_to_tasks(what: Url) -> None:
-    """Show the link to the small tasks, on a first visit."""
-    if what.parameters:
+    """Show the link to the small tasks, below the first sentence."""
+    if "text" in what.parameters:
         return
     label = ":primary[Small tasks for four heads]"
     st.page_link(navigation.page("why heads differ"), label=label, query_params={"experiment": "tasks"})

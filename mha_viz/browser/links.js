@@ -178,6 +178,21 @@ function placedNumbers(scene, layout, shifts) {
   return now;
 }
 
+// How many lines of more than half its weight a number would cover at a place; `enough`: counted no further. The links
+// are in the order of their weights.
+/** @type {(links: Link[], link: Link, place: Place, half: number, enough: number) => number} */
+function covered(links, link, { before, at, after }, half, enough) {
+  const y = downTo(link, at);
+  let count = 0;
+  for (const other of links) {
+    if (other.weight <= link.weight / 2 || count >= enough) break;
+    if (other === link) continue;
+    const [begins, ends] = [downTo(other, before), downTo(other, after)];
+    if (Math.min(begins, ends) < y + half && Math.max(begins, ends) > y - half) count++;
+  }
+  return count;
+}
+
 // Each number breaks its line at the first place from the query on where it covers no number and the fewest other lines
 // of more than half its weight. Where it would cover one, it is left out, unless its link is strong or the strongest.
 /** @type {(links: Link[], layout: LinksLayout) => LinkNumber[]} */
@@ -188,24 +203,18 @@ function placeNumbers(links, layout) {
   /** @type {LinkNumber[]} */
   const taken = [];
   for (const link of links.slice(0, NUMBERED.most)) {
-    const others = links.filter((other) => other !== link && other.weight > link.weight / 2);
-    /** @type {(place: Place) => (other: Link) => boolean} */
-    const covers = ({ before, at, after }) => {
-      const y = downTo(link, at);
-      return (other) => {
-        const [a, b] = [downTo(other, before), downTo(other, after)];
-        return Math.min(a, b) < y + half && Math.max(a, b) > y - half;
-      };
-    };
     /** @type {(place: Place) => boolean} */
     const isFree = ({ x, at }) =>
       taken.every((one) => Math.abs(one.x - x) >= wide || Math.abs(one.y - downTo(link, at)) >= 2 * half);
-    /** @type {(place: Place) => number} */
-    const count = (place) => others.filter(covers(place)).length;
-    const place = places.filter(isFree).toSorted((one, other) => count(one) - count(other))[0];
+    let [best, fewest] = [/** @type {Place | null} */ (null), Infinity];
+    for (const place of places) {
+      if (!fewest) break;
+      const count = isFree(place) ? covered(links, link, place, half, fewest) : fewest;
+      if (count < fewest) [best, fewest] = [place, count];
+    }
     const isSure = link === links[0] || link.weight >= NUMBERED.sure;
-    if (place && (isSure || count(place) === 0))
-      taken.push({ x: place.x, y: downTo(link, place.at), text: number(link.weight, link.head.part) });
+    if (best && (isSure || !fewest))
+      taken.push({ x: best.x, y: downTo(link, best.at), text: number(link.weight, link.head.part) });
   }
   return taken;
 }

@@ -27,7 +27,7 @@ export class Chips {
     this.box.replaceChildren(...list.map((role, i) => this.#chipOf(role, `${this.#name}_${i}`)));
   }
 
-  // A label with an explanation, which also has the tag of a relation, and opens by pointer, keyboard focus or a first tap.
+  // A label with an explanation that also has the tag of a relation: by pointer, keyboard focus or a first tap.
   /** @type {(role: Role, id: string) => HTMLElement} */
   #chipOf(role, id) {
     const { read, stage, look, isAlone } = this.#stores;

@@ -154,7 +154,7 @@ SWITCHES = {"off=": "more=1", "/why_heads_differ": "numbers=1"}
 MOST = {
     "/": Calm(88, 22, 275, 585),
     "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(90, 22, 275, 620),
-    "/?roles=on": Calm(90, 22, 240, 480),
+    "/?roles=on": Calm(90, 22, 275, 600),
     "/?off=none": Calm(90, 22, 440, 1_000),
     "/?off=L3H1": Calm(90, 22, 480, 1_050),
     "/?model=toy&off=L1H1&text=the [MASK] sleeps .": Calm(90, 22, 500, 720),

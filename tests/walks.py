@@ -371,6 +371,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/roles?head=L3H1": {
         "the head on Explore": Walk("link:?", link("Open in Explore")),
+        "the sentence of its role": Walk("link:?case.text", sentence("head_card")),
     },
     "/roles?head=L3H1&kinds=syntax": {"the sentence of a head": Walk("link:?case.gold.text", sentence("head_card"))},
     "/roles?model=toy&corpus=file": {
@@ -480,6 +481,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "one text of two": Walk("in", radio("the first")),
         "all on": Walk("all_on", button("Switch all on")),
     },
+    "/?model=toy&off=L0H1&how=text": {"the end": Walk("ended", button("All on"))},
     "/?model=toy&off=none&more=1&how=mean": {"a bar of the ranking": Walk("ranking", mark("ranking", 3))},
     "/why_heads_differ?experiment=tasks": {
         "a task": Walk("small_task", radio("2")),

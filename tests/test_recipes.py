@@ -187,7 +187,7 @@ def by_loops(rows: fitting.RuleRows, head: int, shares: dict[int, float], steps:
 
 def test_the_fit_is_that_of_a_loop_on_ten_sentences(toy: Encoder) -> None:
     """Of four heads, with rules that apply everywhere, to some words, and never."""
-    texts = study.readable(toy, grammar.corpus(10, seed=3), 10)
+    texts = study.readable_texts(toy, grammar.corpus(10, seed=3), 10)
     rows = fitting.joined(fitting.rows_by_class((texts[number], weights) for number, weights in weights_of(toy, texts)))
     begun = {"everywhere": 0.4, "its head": 0.2, "the token after": 0.1, "nouns": 0.2, "its vocative": 0.1}
     numbers = {NAMES.index(name): share for name, share in begun.items()}
@@ -211,7 +211,7 @@ def test_the_explained_share_by_hand() -> None:
     # The first token has none before it and looks everywhere: 0.5 + 0.1. The second looks at the first: 0.5.
     assert prediction(before, text)[0].tolist() == [[0.5, 0.5], [1, 0]]
     rows = fitting.rows_by_class([(text, weights)])
-    assert fitting.explained(rows, before) == pytest.approx([(0.6 + 0.5) / 2])
+    assert fitting.explained_shares(rows, before) == pytest.approx([(0.6 + 0.5) / 2])
 
 
 def test_a_planted_mixture_is_found_again() -> None:
@@ -219,7 +219,7 @@ def test_a_planted_mixture_is_found_again() -> None:
     rows = [fitting.joined(fitting.rows_by_class(planted(mixture)))]
     shares = fitting.chosen(rows)[0, 0]
     assert {NAMES[rule]: shares[rule] for rule in np.flatnonzero(shares > 0.01)} == pytest.approx(mixture, abs=0.02)
-    assert fitting.explained(rows, shares[None, None]) == pytest.approx([1], abs=0.01)
+    assert fitting.explained_shares(rows, shares[None, None]) == pytest.approx([1], abs=0.01)
 
 
 def test_classes_have_shares_of_their_own_where_that_gains() -> None:
@@ -240,7 +240,7 @@ def test_rows_and_texts_are_predicted_alike() -> None:
     (text, weights), *_ = planted({"its head": 0.6, "its siblings": 0.4})
     shares = fitting.alone(np.array([NAMES.index("its dependents")]))
     by_text = np.minimum(weights, prediction(shares, text)).sum() / len(text)
-    assert fitting.explained(fitting.rows_by_class([(text, weights)]), shares) == pytest.approx([by_text])
+    assert fitting.explained_shares(fitting.rows_by_class([(text, weights)]), shares) == pytest.approx([by_text])
 
 
 @pytest.fixture(scope="module")
@@ -575,7 +575,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
     roles = [role for role in given_roles("toy") if role.role == "syntax"]
     first = [Head(0, head) for head in range(4)]  # those of the last layer change no weights
     right, cases = np.zeros((6, 2), np.int64), np.zeros(6, np.int64)
-    for number, text in enumerate(study.readable(toy, corpus, 15)):
+    for number, text in enumerate(study.readable_texts(toy, corpus, 15)):
         sentence, words = text.sentence, text.pieces.words
         read = toy.encode_words(sentence.forms)
         means = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)

@@ -281,7 +281,7 @@ def test_heads_together_can_be_stopped_and_go_on_when_asked(monkeypatch: pytest.
     if "You stopped this." in page.said:  # otherwise it was done before
         press(page, "go_on_together")
     assert "You stopped this." not in page.said
-    assert "changes by" in page.said
+    assert "change of" in page.said
 
 
 def test_controls_choose_layers_and_heads_at_random() -> None:

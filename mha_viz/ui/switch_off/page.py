@@ -249,7 +249,7 @@ def _summary(effects: Effects, effect: Together, off: tuple[Head, ...], question
     st.subheader(f"Without {both(off[0])}" if len(off) == 1 else f"Without {len(off)} heads")
     on = {"sentence": (effect.sentence, effect.random), "answer": (effect.answer, effect.random_answer)}
     beside = "rank" if len(off) == 1 else "sum of each alone"
-    lines = [f"| | changes by | {beside} | as much at random |", "|---|---|---|---|"]
+    lines = [f"| change of | by | {beside} | as much at random |", "|---|---|---|---|"]
     for name, (change, at_random) in on.items():
         if change == change:  # without a question, there is no answer
             by = f"**{answering.thousandths(change)}** {answering.unit(question, name)}"

@@ -194,8 +194,8 @@ def read_once() -> Iterator[list[str]]:
 
 
 def _given() -> dict[str, str]:
-    given = st.query_params
-    return given.to_dict() | {name: ".".join(given.get_all(name)) for name in MANY if name in given}
+    given = st.query_params.to_dict()
+    return given | {name: ".".join(st.query_params.get_all(name)) for name in MANY if name in given}
 
 
 def url() -> Url:

@@ -237,6 +237,11 @@ def recipe(name: str, explained: float, **shares: float) -> HeadRecipe:
     return HeadRecipe(Head.parse(name), tuple(parts), explained, 0.3)
 
 
+def test_the_largest_rule_of_a_recipe_is_named_however_small() -> None:
+    small = recipe("L0H0", 0.36, the_token_after=0.04, the_last_full_stop=0.03)
+    assert small.words(str) == "attends 4% to the token after; 64% unexplained"
+
+
 RECIPES = (
     recipe("L0H0", 0.5, the_last_full_stop=0.5),
     recipe("L0H1", 0.9, the_token_after=0.6, the_last_full_stop=0.3),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_type
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pandas as pd
@@ -235,6 +236,15 @@ def test_many_texts_equal_one_by_one(family: str, tiny: Tiny) -> None:
         assert (one.key, one.text, one.made) == (alone.key, alone.text, alone.made)
         assert np.abs(one.weights - alone.weights).max() < TOGETHER.get(family, 5e-6)
         assert not one.weights.flags.writeable
+
+
+def test_texts_that_were_returned_are_not_kept() -> None:
+    returned, alive = list[ReferenceType[mv.Attention]](), list[int]()
+    for one in mv.load("toy").encode_many(["the dog sees the cat ."] * 80, 60):
+        returned.append(ref(one))
+        alive.append(sum(kept() is not None for kept in returned))
+    assert len(alive) == 80
+    assert max(alive) <= 12, "those of one batch, which are made together"
 
 
 def test_windows_change_no_order_and_bound_what_is_read_ahead(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

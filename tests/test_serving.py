@@ -228,6 +228,8 @@ def test_whoever_asks_for_a_part_or_what_has_changed_gets_the_file_as_it_is(serv
     assert ask(server.url, f"/{path}", "HEAD", Accept_Encoding="gzip").body == b""
     for _ in range(2):
         assert ask(server.url, "/static/js/nothing.js", Accept_Encoding="gzip").status == 404
+    other_name = ask(server.url, f"/{path.replace('js/', 'js/./')}", Accept_Encoding="gzip")
+    assert "content-encoding" not in other_name.headers  # nobody fills the server by names of one file
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -18,6 +18,7 @@ from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.removal import order_of
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Answer
 from mha_viz.drawing.table import Table
 from mha_viz.figures import effects as charts
 from mha_viz.figures.answers import looks_and_effects
@@ -29,7 +30,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.gradients import importance
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
-from mha_viz.request import Request
+from mha_viz.request import MASK, Question, Request
 from mha_viz.study import effects as study
 from mha_viz.study.effects import removal, smallest_switch
 from mha_viz.ui import download_panel
@@ -37,6 +38,7 @@ from mha_viz.ui.address import read
 from mha_viz.ui.caches import ModelService
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.jobs import KINDS, Job
+from mha_viz.ui.switch_off import answering
 from tests import lanes, tiny_models
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE
@@ -67,6 +69,13 @@ def slid(page: PageSession) -> dict[str, str]:
     """The bars that slide: each word with its probability before and after."""
     lists = "".join(e.proto.body for e in page.at.get("html") if "mha-slide" in e.proto.body)
     return dict(re.findall(r"<span>(.*?)</span><i></i><small>(.*?)</small>", lists))
+
+
+def test_pieces_of_one_name_have_a_bar_each() -> None:
+    before, after = np.array([0.6, 0.2, 0.05]), np.array([0.5, 0.3, 0.01])
+    answer = Answer(Question(MASK, 1, "a", 3), ("\ufffd", "a", "\ufffd"), before, after, 0.1)
+    bars = [("\ufffd", (0.6, 0.5)), ("a", (0.2, 0.3)), ("\ufffd", (0.05, 0.01))]
+    assert answering._largest(answer) == bars
 
 
 def test_ten_words_stand_with_their_bars(toy: Encoder) -> None:

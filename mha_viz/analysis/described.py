@@ -72,7 +72,7 @@ class HeadRecipe(NamedTuple):
         """ "attends 50% to the token after, 23% to [CLS]; 18% unexplained"; ``plainly``: of the name of a rule."""
         if self.is_even:
             return "attends evenly to all tokens"
-        named = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED]
+        named = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED] or self.parts[:1]
         says = [f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named]
         left = f"; {percent(1 - self.explained, 0)} unexplained" * (1 - self.explained >= HARDLY)
         return f"attends {', '.join(says)}{left}"

@@ -128,7 +128,7 @@ def _arrays_beside(several: Several, file: BinaryIO) -> None:
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
         of = {**_heading(shown), "name": clean(name), "weights": shown.weights[0], "hidden": shown.hidden[0]}
         arrays |= {f"panel{number}_{field}": np.array(value) for field, value in of.items()}
-    heads = np.array([list(*shown.heads) for shown in several.panels], np.int64)
+    heads = np.array([shown.heads[0] for shown in several.panels], np.int64)  # one per panel
     np.savez(file, allow_pickle=False, heads=heads, **arrays)
 
 

@@ -84,7 +84,7 @@ def _in_order(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_word
                 future = workers.submit(_batch, encoder, [window.texts[number] for number in numbers])
                 places |= {number: (future, at) for at, number in enumerate(numbers)}
             yield from _results(before)
-            before = [places[number] for number in range(len(window.texts))]
+            before = [places.pop(number) for number in range(len(window.texts))]
             if window.error is not None:
                 yield from _results(before)
                 raise window.error

@@ -17,7 +17,7 @@ from streamlit import file_util
 
 from mha_viz.serving.paths import below, pages
 
-_CODE = ("static/js/", "static/css/")
+_CODE = ("js", "css")  # folders
 _ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # what Streamlit loads when it has to draw the first of a kind
 _IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 
@@ -28,14 +28,16 @@ class StreamlitFiles:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._pages = app, pages()
+        folders = (Path(file_util.get_static_dir(), "static", name) for name in _CODE)
+        self._files = {f"static/{folder.name}/{file.name}" for folder in folders for file in folder.iterdir()}
         self._answers: dict[str, tuple[Message, Message]] = {}  # by path: the start of the answer, and its body
         self._preload = ", ".join(f"<{name}>; rel=modulepreload; crossorigin" for name in _drawn_with())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = below(scope) if scope["type"] == "http" else None
+        path = below(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
             await self._app(scope, receive, self._preloading(send))
-        elif path and path.startswith(_CODE) and _may_be_compressed(scope):
+        elif path in self._files and _may_be_compressed(scope):
             await self._answer(path, scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -109,7 +109,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
         {
           type: "button",
           "aria-pressed": String(kind === sought),
-          title: `Show the ${n} heads measured as ${kind} on ${roles.on.join(", ")}, not on this sentence`,
+          title: `Show the heads measured as ${kind}, ${n}, on ${roles.on.join(", ")}, not on this sentence`,
           onclick: () => choose(kind),
         },
         glyphOf(kind === "position" ? "previous" : kind),

@@ -36,13 +36,11 @@ from mha_viz.ui.parts import complain, guarded, remark
 from mha_viz.ui.request import is_part
 
 _in_words = lasting(8)(roles_in_words)  # of the models read last
-HERE, LINK, REST = "active here", "links here", "not triggered here"
-WHY = {
-    HERE: "Active here: it meets the criterion on this text alone.",
-    LINK: "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
-    "not known: the sentence has no annotation.",
-    REST: "Not triggered here.",
-}
+HERE = "Active here: it meets the criterion on this text alone."
+LINK = (
+    "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
+    "not known: the sentence has no annotation."
+)
 
 
 def badges(
@@ -126,23 +124,23 @@ def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sent
     hits = _hits([*roles], attention, gold)
     badges = []
     for finding, words in roles.items():
-        state, why = _state_with_reason(finding, shows[finding], hits)
+        is_here, why = _here_with_reason(finding, shows[finding], hits)
         standing = "a rule suffices" if finding.beats_upos is False and finding.upos_rule else words["standing"]
-        here = {"words": f"{words['words']}. {why}", "standing": standing if state != REST else "not here"}
-        badges.append({**words, **here, "active": state != REST})
+        here = {"words": f"{words['words']}. {why}", "standing": standing if is_here else "not here"}
+        badges.append({**words, **here, "active": is_here})
     return badges
 
 
-def _state_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[str, str]:
-    """In one to three words, whether a role shows in this text, and what that means."""
+def _here_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[bool, str]:
+    """Whether a role shows in this text, and what that means."""
     if finding in hits:
         right, cases = hits[finding]
         if not cases:
-            return REST, "According to its annotation, this sentence has no such link."
-        why = f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
-        return HERE if right else REST, why
-    state = REST if not shows else LINK if finding.role in LINKING else HERE
-    return state, WHY[state]
+            return False, "According to its annotation, this sentence has no such link."
+        return bool(
+            right
+        ), f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
+    return shows, (LINK if finding.role in LINKING else HERE) if shows else "Not triggered here."
 
 
 def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:

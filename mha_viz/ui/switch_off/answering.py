@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
@@ -42,8 +42,8 @@ def show_answer(attention: Attention, request: Request, about: str) -> list[Page
     what the model raises."""
     answer, off = answer_of(request), request.off
     bars = _largest(answer)
-    st.markdown(_sentence(answer, off, _place(attention, answer.question), bars))
-    _slide(bars, max(map(max, bars.values())) if answer.words else 1.0)
+    st.markdown(_sentence(answer, off, _place(attention, answer.question), [word for word, _ in bars]))
+    _slide(bars, max(max(ends) for _, ends in bars) if answer.words else 1.0)
     if not answer.words:
         return []
     draw = partial(charts.word_bars, answer, bool(off))
@@ -108,16 +108,17 @@ def in_which(question: Question | None) -> str:
     return "" if question is None or question.off_in == BOTH else f" in the {question.off_in} text"
 
 
-def _largest(answer: Answer) -> dict[str, tuple[float, float]]:
-    """The probabilities before and after of the most probable words of both, or how alike two texts are."""
+def _largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
+    """The most probable words of both, with the probabilities before and after, or how alike two texts are. Pieces of
+    a character have one name, so that a word may stand here twice."""
     words = answer.words or ("how alike",)
-    shares = dict(zip(words, zip(answer.before.tolist(), answer.after.tolist(), strict=True), strict=True))
-    return dict(sorted(shares.items(), key=lambda share: -max(share[1]))[:SLID])
+    shares = zip(words, zip(answer.before.tolist(), answer.after.tolist(), strict=True), strict=True)
+    return sorted(shares, key=lambda share: -max(share[1]))[:SLID]
 
 
-def _slide(bars: Mapping[str, tuple[float, float]], top: float) -> None:
+def _slide(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:
     """Bars that slide from before to after the heads are off."""
-    st.html(f'<ul class="mha-slide">{"".join(_bar(word, *ends, top) for word, ends in bars.items())}</ul>')
+    st.html(f'<ul class="mha-slide">{"".join(_bar(word, *ends, top) for word, ends in bars)}</ul>')
 
 
 def _bar(word: str, before: float, after: float, top: float) -> str:

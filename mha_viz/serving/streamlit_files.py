@@ -17,7 +17,7 @@ from streamlit import file_util
 
 from mha_viz.serving.paths import below, pages
 
-_CODE = ("js", "css")  # folders
+_CODE = ("static/js/*", "static/css/*")
 _ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # what Streamlit loads when it has to draw the first of a kind
 _IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 
@@ -28,8 +28,8 @@ class StreamlitFiles:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._pages = app, pages()
-        folders = (Path(file_util.get_static_dir(), "static", name) for name in _CODE)
-        self._files = {f"static/{folder.name}/{file.name}" for folder in folders for file in folder.iterdir()}
+        static = Path(file_util.get_static_dir())
+        self._files = {file.relative_to(static).as_posix() for name in _CODE for file in static.glob(name)}
         self._answers: dict[str, tuple[Message, Message]] = {}  # by path: the start of the answer, and its body
         self._preload = ", ".join(f"<{name}>; rel=modulepreload; crossorigin" for name in _drawn_with())
 

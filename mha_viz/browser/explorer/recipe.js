@@ -64,7 +64,7 @@ const leftBy = (explained) => `${whole(1 - explained)} ${UNEXPLAINED}`;
 /** @type {(recipes: Recipes, head: number) => [number | null, string][]} */
 export function wordsOf(recipes, head) {
   const { parts, explained, here } = recipes.heads[head];
-  const named = parts.filter(([, share], place) => !place || share >= NAMED.least).slice(0, NAMED.most); // the largest are first
+  const named = parts.filter(([, share], place) => !place || share >= NAMED.least).slice(0, NAMED.most); // in order
   const line = named.map(([rule, share], place) => {
     const shown = recipes.rules[rule].needs && isLeftOut(recipes) ? undefined : here?.[place];
     return /** @type {[number | null, string]} */ ([rule, going(recipes.rules[rule], share) + now(shown)]);

@@ -116,6 +116,12 @@ def test_what_means_nothing_finds_nothing() -> None:
         assert asked_for(typed) == (), typed
 
 
+def test_the_last_word_may_be_unfinished() -> None:
+    assert asked_for("prep") == asked_for("prepositi") == asked_for("preposition")
+    assert asked_for("the pron")[0] == asked_for("pronoun")[0]
+    assert asked_for("pr") == asked_for("prepx") == asked_for("prep zzz") == ()
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_answered_with_known_roles_once_each(typed: str) -> None:
     answers = asked_for(typed)

@@ -306,20 +306,24 @@ def asked_for(typed: str) -> tuple[str, ...]:
     """The relations and details that the typed words mean, best first: "subject", "looks at commas", "word before".
 
     A complete name ("nsubj", "object") comes first, then those that share most words with the question, and of these
-    those whose name is among its words, then those with most of its empty words too; nothing if none do.
+    those whose name is among its words, then those with most of its empty words too; nothing if none do. If no word is
+    known, the last one may be the beginning of one: "prep".
     """
     every, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _EMPTY.sub(" ", typed.lower())))
     phrase = " ".join(words)
-    ranked = []
+    ranked, begun = [], set[str]()
     for order, (detail, meaning) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
         name = re.findall(r"\w+", meaning.name.lower())
         names = {detail, " ".join(name)}
         terms = {detail, *name, *meaning.words, *detail.split(":")}
         hits = _hits(words, terms)
+        begun |= {term for term in terms if words and len(words[-1]) > 2 and term.startswith(words[-1])}
         if hits:
             exact = phrase in names or phrase.rstrip("s") in names
             is_named = _hits(words, name) >= len(name)
             ranked.append((not exact, -hits, not is_named, -_hits(every, meaning.words), order, detail))
+    if begun and not ranked:
+        return asked_for(" ".join((*words[:-1], min(begun, key=lambda term: (len(term), term)))))
     most = min((entry[1] for entry in ranked), default=0)
     return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
 

@@ -74,7 +74,8 @@ def _syntax(evidence: Evidence) -> None:
     table = relations_table(evidence, level)
     if typed:
         meant = asked_for(typed)
-        table = table[table["relation"].str.contains(typed, regex=False) | table["relation"].isin(meant)]
+        holds = table["relation"].str.contains(typed, regex=False)
+        table = table[holds if holds.any() else table["relation"].isin(meant)]
     if not len(table):
         matches = f" that matches “{typed[:40]}”" if typed else ""
         remark(f"No relation{matches} has {FEWEST} held-out cases or more.")

@@ -57,7 +57,7 @@ from mha_viz.ui.study_progress import progress
 DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
 INTRODUCTION = "Each square shows where one attention head looks."
 LISTED = 3  # the most groups of heads that are listed
-_SHAPE = '<div class="mha-skeleton" aria-hidden="true"><i></i><i></i></div>'  # so that the page is never empty
+_SHAPE = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
 
 
 class PageMode(Protocol):

@@ -253,12 +253,12 @@ def test_every_chart_has_a_name_for_those_who_do_not_see_it() -> None:
 
 def homes(sources: Mapping[str, str]) -> dict[str, set[str]]:
     """The modules that define each public function."""
-    found = defaultdict[str, set[str]](set)
+    modules_by_name = defaultdict[str, set[str]](set)
     for module, source in sources.items():
         for node in parsed(source).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-                found[node.name].add(module)
-    return found
+                modules_by_name[node.name].add(module)
+    return modules_by_name
 
 
 def test_a_function_has_a_name_of_its_own() -> None:

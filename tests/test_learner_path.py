@@ -343,8 +343,8 @@ def test_the_strips_of_a_toy_are_the_weights_of_its_heads(name: str, step: int) 
     w_q = [model.trace(recorded.words[0], layer=layer).parameters.w_q for layer in range(model.layers)]
     for shown, entry in zip(drawn[recorded.steps.tolist().index(step)], content["heads"], strict=True):
         head = Head.parse(entry["name"].split()[0])
-        own = w_q[head.layer][:, 16 * head.head : 16 * (head.head + 1)].ravel()[:size]
-        np.testing.assert_allclose(shown, own, atol=0.02 * largest)
+        w_q_of_head = w_q[head.layer][:, 16 * head.head : 16 * (head.head + 1)].ravel()[:size]
+        np.testing.assert_allclose(shown, w_q_of_head, atol=0.02 * largest)
 
 
 def test_the_curve_of_a_toy_is_its_loss_beside_that_of_the_other_training() -> None:

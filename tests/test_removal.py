@@ -152,11 +152,11 @@ def test_a_search_ends_when_nothing_helps() -> None:
 
 @pytest.mark.parametrize("lost", [1, 2])
 def test_mean_outputs_are_measured_from_the_first_sentence_again_once_where_they_were_lost(lost: int) -> None:
-    asked = list[range]()
+    measured_parts = list[range]()
 
     def measure(some: range) -> None:
-        asked.append(some)
-        if some.start and len([one for one in asked if one.start]) <= lost:
+        measured_parts.append(some)
+        if some.start and len([part for part in measured_parts if part.start]) <= lost:
             raise MeansMissing("Lost.")
 
     steps = mean_outputs(SENTENCES + 2, measure)
@@ -165,4 +165,4 @@ def test_mean_outputs_are_measured_from_the_first_sentence_again_once_where_they
             list(steps)
     else:
         assert list(steps) == [0.5, 0.5, 1.0]
-    assert asked == 2 * [range(SENTENCES), range(SENTENCES, SENTENCES + 2)]
+    assert measured_parts == 2 * [range(SENTENCES), range(SENTENCES, SENTENCES + 2)]

@@ -128,7 +128,6 @@ def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]
     if not roles or _detail(roles[0]) != details[0]:
         note = f"No head has a role for “{meaning.link}” here."
         place = MEASURES.get(details[0])
-
         closest = _best_at(details[0], table("syntax_chosen")) if place is None else _highest(details[0], *place, table)
         answers = [*closest, *answers]
     what = explained(details[0])

@@ -20,6 +20,7 @@ from mha_viz.analysis.removal import order_of
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.answers import Answer
 from mha_viz.drawing.table import Table
+from mha_viz.errors import ModelError
 from mha_viz.figures import effects as charts
 from mha_viz.figures.answers import looks_and_effects
 from mha_viz.figures.theme import LIGHT
@@ -373,6 +374,22 @@ def test_direct_contributions_are_shown_where_they_can_be_read_off(
     drawn = chart(page, "direct_grid")
     assert drawn is not None
     assert drawn["data"][0]["text"] == [[decimal(value) for value in row] for row in added]
+
+
+def test_where_direct_contributions_fail_the_ranking_below_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = answering.per_head
+
+    def failing(verb: Any, *values: Any) -> Any:
+        if verb is verbs.direct:
+            raise ModelError("The process with the models has ended.", "Try again.")
+        return usual(verb, *values)
+
+    page = visit()
+    monkeypatch.setattr(answering, "per_head", failing)
+    page.at.session_state["direct"] = page.at.session_state["ranked"] = True
+    page.at.run()
+    assert "The process with the models has ended." in page.said
+    assert chart(page, "ranking") is not None
 
 
 @pytest.mark.parametrize("page", [PAGE, "pages/10_explore.py"])

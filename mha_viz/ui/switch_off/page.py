@@ -185,7 +185,10 @@ def _removed(attention: Attention, request: Request, effects: Effects, where: Ad
         drawn = removal.show_removal(attention, request, effects, where)
     with guarded(complain):
         removal.show_switch(attention, request, where)
-    return drawn + answering.show_direct(attention, request, question) if question is not None else drawn
+    with guarded(complain):
+        if question is not None:
+            drawn = drawn + answering.show_direct(attention, request, question)
+    return drawn
 
 
 # ---- What is known --------------------------------------------------------------------------------------

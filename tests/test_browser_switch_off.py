@@ -121,11 +121,11 @@ POINTED = """() => {
   window.lastLayout = plot?._fullLayout;
   return rests ? plot?._hoverdata?.[0].customdata ?? null : null;
 }"""
-CHOSEN = """place => [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].some((plot) => {
+CHOSEN = """head => [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].some((plot) => {
   const points = [...plot.querySelectorAll(".point")];
   const chosen = plot.data?.[2].selectedpoints ?? [];
   const neverFade = points.length > 0 && points.every((point) => getComputedStyle(point).opacity === "1");
-  return chosen.filter((one) => one === place).length === 1 && neverFade;
+  return chosen.filter((one) => plot.data[0].customdata[one] === head).length === 1 && neverFade;
 })"""
 
 
@@ -137,7 +137,7 @@ def test_the_dot_in_a_bar_of_the_ranking_is_clicked_as_the_bar(visitor: BrowserT
         page.mouse.down()
         page.mouse.up()
         page.wait_for_function("head => new URLSearchParams(location.search).get('off').includes(head)", arg=head)
-        page.wait_for_function(CHOSEN, arg=place)
+        page.wait_for_function(CHOSEN, arg=head)
 
 
 def _point(page: Page, place: int) -> str:

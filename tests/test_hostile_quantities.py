@@ -84,5 +84,5 @@ def test_hostile_words_that_are_asked_for_are_named_and_the_rest_stays(word: str
     url = {"text": "the dog [MASK] the girl .", "model": "toy", "off": "L1H1", "word": word, "want": word}
     page = PageSession(url, "pages/60_switch_off.py")
     assert "the model answers **" in page.said
-    assert not any("<b>" in element.proto.body for element in page.at.get("html"))
+    assert not any("<b>bold" in element.proto.body for element in page.at.get("html"))
     assert not any("](http:" in str(element.value) for element in (*page.at.markdown, *page.at.caption))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.habits import given_habits, read_habits
+from mha_viz.analysis.habits import Habits, given_habits, read_habits
 from mha_viz.analysis.profile import read_profile
 from mha_viz.analysis.unusual import APART, KINDS, LEAST, LINK, MOST, Seen, Unusual, unusual
 from mha_viz.attention import Attention, Head
@@ -170,17 +170,21 @@ HABIT: dict[str, tuple[str | int, float]] = {
 }
 
 
+def habit(what: str | int, place: int, share: float) -> Habits:
+    return {what: np.eye(5)[place] * share}
+
+
 @pytest.mark.parametrize("kind", APPEARS)
 def test_what_a_head_does_in_every_text_is_not_said(kind: str) -> None:
     change, _, roles = APPEARS[kind]
     what, share = HABIT[kind]
-    assert kind not in said(unusual(read(change), roles, None, {(what, Head(0, AT)): share}))
-    assert kind in said(unusual(read(change), roles, None, {(what, Head(0, AT)): share / 5}))
-    assert kind in said(unusual(read(change), roles, None, {(what, Head(0, AT + 1)): share}))  # of another head
+    assert kind not in said(unusual(read(change), roles, None, habit(what, AT, share)))
+    assert kind in said(unusual(read(change), roles, None, habit(what, AT, share / 5)))
+    assert kind in said(unusual(read(change), roles, None, habit(what, AT + 1, share)))  # of another head
 
 
 def test_more_than_usual_is_said_beside_the_usual() -> None:
-    (found,) = unusual(read(looks(-1)), (), None, {(-1, Head(0, AT)): 0.3})
+    (found,) = unusual(read(looks(-1)), (), None, habit(-1, AT, 0.3))
     assert "".join(found.words) == "L0H2 looks one word back (0.98, usually 0.30)."
     assert found.surprise == pytest.approx(found.value * np.log2(found.value / 0.3))
 
@@ -208,10 +212,10 @@ def test_habits_are_those_of_the_profile() -> None:
     folder = asset("profiles") / "minilm" / "ewt"
     profile = read_profile(folder)
     rows = profile.tables["position"].query("layer == 0 and head == 2 and offset == -1")
-    assert habits[-1, Head(0, 2)] == pytest.approx(float(rows["mass"].iloc[0]))
-    assert habits[-1, Head(0, 2)] > 0.99
+    assert habits[-1][Head(0, 2).place(12)] == pytest.approx(float(rows["mass"].iloc[0]))
+    assert habits[-1][Head(0, 2).place(12)] > 0.99
     even = profile.tables["entropy"].query("layer == 3 and head == 11")
-    assert habits["normalised", Head(3, 11)] == pytest.approx(float(even["normalised"].iloc[0]))
+    assert habits["normalised"][Head(3, 11).place(12)] == pytest.approx(float(even["normalised"].iloc[0]))
     assert given_habits("toy")
     assert given_habits("bert") == {}
 

@@ -160,14 +160,15 @@ def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes |
     shares, text = _shares_for(attention, recipes), text_of(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
     used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
-    rules = matrices(text, used)  # [rule, query, key]
-    applies, whole = rules.max(axis=2) > 0, prediction(shares, text)
-    ratio = np.divide(np.minimum(weights, whole), whole, out=np.zeros(whole.shape), where=whole > 0)
+    rules = matrices(text, used).transpose(1, 0, 2)  # [query, rule, key]
+    applies = np.any(rules, axis=2, keepdims=True).transpose(0, 2, 1)  # [query, 1, rule]
+    mixed = shares[text.classes][:, :, used] * applies  # [query, head, rule]
+    mixed[:, :, used == EVEN] += mixed.sum(axis=2, keepdims=True) == 0
+    mixed /= mixed.sum(axis=2, keepdims=True)
+    whole = mixed @ rules  # [query, head, key]
+    ratio = np.divide(np.minimum(weights.transpose(1, 0, 2), whole), whole, out=np.zeros(whole.shape), where=whole > 0)
     result = np.zeros(shares.shape[1:])
-    for query, number in enumerate(text.classes):
-        mixed = shares[number][:, used] * applies[:, query]  # [head, rule]
-        mixed[:, used == EVEN] += mixed.sum(axis=1, keepdims=True) == 0
-        result[:, used] += mixed / mixed.sum(axis=1, keepdims=True) * (ratio[:, query] @ rules[:, query].T)
+    result[:, used] = (mixed * (ratio @ rules.transpose(0, 2, 1))).sum(axis=0)
     return result / len(text)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,34 +66,37 @@ def badges(
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
     """
-    findings: tuple[Finding, ...] = ()
-    on: tuple[str, ...] = ()
-    measured = False
-    habits: Habits = {}
-    try:
-        model = catalog.resolve(attention.model)
-        if is_part(attention):
-            measured = True  # nothing more to measure: no study reads an encoder–decoder
-        else:
-            findings, on, measured = studies.roles(model), studies.measured_on(model), studies.is_measured(model)
-            habits = studies.habits(model)
-    except MhaVizError:  # a model that is no longer offered
-        pass
+    findings, on, measured, habits = _known(attention)
+    service, full = model_service(), tuple(full_heads(attention, wanted))
+
+    def shown() -> tuple[tuple[bool, ...], tuple[Unusual, ...]]:
+        shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
+        return shows, unusual(attention, findings, shows, habits)
 
     def make() -> bytes:
-        shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
+        shows, every = service.of_reading(attention, ("shown", findings), shown)
         roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
-        says = _unusual(attention, unusual(attention, findings, shows, habits), quiet)
         over_corpora = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
-        rest = {"unusual": says, "tour": tour, "opened": opened, "quiet": quiet, "off": json.loads(off)}
+        rest = {"unusual": _unusual(attention, every, quiet), "tour": tour, "opened": opened, "quiet": quiet}
+        rest["off"] = json.loads(off)
         rest["turns"] = [_turn(attention, *turn.split(".")) for turn in turns.split()]
         rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
-        return json.dumps({**over_corpora, **rest, "recipes": shown_recipes(attention, wanted, gold)}).encode()
+        key = ("recipes", full, gold)
+        recipes = service.of_reading(attention, key, lambda: shown_recipes(attention, full, gold))
+        return json.dumps({**over_corpora, **rest, "recipes": recipes}).encode()
 
-    full = tuple(full_heads(attention, wanted))
-    return model_service().badges(
-        attention, (findings, on, measured, gold, tour, opened, quiet, turns, off, full, arrows), make
-    )
+    key = (findings, on, measured, gold, tour, opened, quiet, turns, off, full, arrows)
+    return service.of_reading(attention, key, make)
+
+
+def _known(attention: Attention) -> tuple[tuple[Finding, ...], tuple[str, ...], bool, Habits]:
+    """Of the heads of the model: their roles, the corpora of these, whether they were measured, and their habits."""
+    with suppress(MhaVizError):  # of a model that is no longer offered
+        model = catalog.resolve(attention.model)
+        if not is_part(attention):
+            return studies.roles(model), studies.measured_on(model), studies.is_measured(model), studies.habits(model)
+        return (), (), True, {}  # nothing more to measure: no study reads an encoder–decoder
+    return (), (), False, {}
 
 
 def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) -> dict[str, Any]:
@@ -180,21 +184,18 @@ def arrows(what: Url, attention: Attention) -> tuple[Arrow, ...] | None:
 # ---- Recipes --------------------------------------------------------------------------------------------------
 
 
-def shown_recipes(
-    attention: Attention, wanted: tuple[Head, ...], gold: Sentence | None = None
-) -> dict[str, Any] | None:
+def shown_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
     """For the explorer: :func:`mha_viz.figures.known.recipes_of` with ``cells``, which ones each rule predicts, row by
-    row, one bit each, of the heads that are sent in full; and ``here``, how much each recipe explains of this text, and
-    of each head how much its rules do. Both are empty for a long text. ``annotated``: whether the rules are applied to
-    the annotation of ``gold``. None if the model has no recipes."""
+    row, one bit each, of the heads that are sent in ``full``; and ``here``, how much each recipe explains of this text,
+    and of each head how much its rules do. Both are empty for a long text. ``annotated``: whether the rules are applied
+    to the annotation of ``gold``. None if the model has no recipes."""
     sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
     if sent is None or len(attention.queries) > LONGEST:
         return sent
     is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
     gold = gold if gold and is_drawn and is_of(gold, attention) else None
-    full, per_layer = full_heads(attention, wanted), attention.heads
     recipes = of_heads(attention.model, attention.revision)
-    numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
+    numbers = {part.rule for head in full for part in recipes[head.place(attention.heads)].parts}
     text = text_of(attention, gold)
     bits = {rules.NAMES[number]: np.packbits(rules.marked(rules.RULES[number], text)) for number in numbers}
     marks = {name: base64.b64encode(packed.tobytes()).decode() for name, packed in bits.items()}

@@ -163,7 +163,7 @@ class ModelService:
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
         self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
-        self._of_readings = BoundedCache[Key, Any](PACKET_BYTES, size_of)
+        self._of_readings = BoundedCache[Key, bytes](PACKET_BYTES, len)
         self._distances = BoundedCache[str, FloatMatrix](PACKET_BYTES, lambda matrix: matrix.nbytes)
         self._maps = BoundedCache[str, Map](PACKET_BYTES, lambda drawn: drawn.points.nbytes)
         self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
@@ -234,11 +234,10 @@ class ModelService:
 
         return self._packets.get(key) or self._packets.put(key, packed())
 
-    def of_reading(self, attention: Attention, what: Hashable, make: Callable[[], V]) -> V:
+    def of_reading(self, attention: Attention, what: Hashable, make: Callable[[], bytes]) -> bytes:
         """What ``make`` gives, which depends on nothing but the reading and ``what``."""
         key = (attention.key, what)
-        made: V | None = self._of_readings.get(key)
-        return self._of_readings.put(key, make()) if made is None else made
+        return self._of_readings.get(key) or self._of_readings.put(key, make())
 
     def distances(self, attention: Attention) -> FloatMatrix:
         """The divergence of every two heads of a reading, [head, head] in nats."""

@@ -67,26 +67,26 @@ def badges(
     once.
     """
     findings, on, measured, habits = _known(attention)
-    service, full = model_service(), tuple(full_heads(attention, wanted))
+    full = tuple(full_heads(attention, wanted))
 
-    def shown() -> tuple[tuple[bool, ...], tuple[Unusual, ...]]:
+    def of_text() -> bytes:
         shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
-        return shows, unusual(attention, findings, shows, habits)
-
-    def make() -> bytes:
-        shows, every = service.of_reading(attention, ("shown", findings), shown)
         roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
         over_corpora = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
-        rest = {"unusual": _unusual(attention, every, quiet), "tour": tour, "opened": opened, "quiet": quiet}
-        rest["off"] = json.loads(off)
-        rest["turns"] = [_turn(attention, *turn.split(".")) for turn in turns.split()]
-        rest["arrows"] = None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows]
-        key = ("recipes", full, gold)
-        recipes = service.of_reading(attention, key, lambda: shown_recipes(attention, full, gold))
-        return json.dumps({**over_corpora, **rest, "recipes": recipes}).encode()
+        says = _unusual(attention, unusual(attention, findings, shows, habits), quiet)
+        recipes = shown_recipes(attention, full, gold)
+        return json.dumps({**over_corpora, "unusual": says, "recipes": recipes}).encode()
 
-    key = (findings, on, measured, gold, tour, opened, quiet, turns, off, full, arrows)
-    return service.of_reading(attention, key, make)
+    of_view = {
+        "tour": tour,
+        "opened": opened,
+        "quiet": quiet,
+        "turns": [_turn(attention, *turn.split(".")) for turn in turns.split()],
+        "off": json.loads(off),
+        "arrows": None if arrows is None else [_arrow(attention, *arrow) for arrow in arrows],
+    }
+    same = model_service().of_reading(attention, (findings, on, measured, gold, quiet, full), of_text)
+    return b"%b, %b" % (same.removesuffix(b"}"), json.dumps(of_view).encode().removeprefix(b"{"))
 
 
 def _known(attention: Attention) -> tuple[tuple[Finding, ...], tuple[str, ...], bool, Habits]:

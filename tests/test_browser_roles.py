@@ -233,6 +233,9 @@ def test_the_grid_has_the_glyphs_of_the_map(visitor: BrowserTab) -> None:
     visitor.roles()
     shapes = page.locator(f"{MAP} ol i").evaluate_all("all => all.map((one) => getComputedStyle(one).clipPath)")
     assert len({*shapes, "none"}) == len(shapes) + 1 > 2, "forced colours paint all alike"
+    ((name, picture),) = page.locator(f"{MAP} summary b").evaluate_all(GLYPHS, None)
+    assert (name, picture.partition(":")[0]) == ("bars", 'url("data'), "drawn as they are, not from colours and dots"
+    expect(page.locator(f"{MAP} summary :is(u, i)")).to_have_count(0)
     in_map = page.locator(".mha-map td b")
     expect(in_map.nth(10)).to_be_attached()
     assert drawn == dict(in_map.evaluate_all(GLYPHS, None))

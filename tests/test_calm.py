@@ -26,6 +26,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Page, expect
 
+from mha_viz.analysis.given import given_roles
 from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.ui.inside.steps import STEPS
 from mha_viz.ui.lab.learning import TOYS
@@ -164,11 +165,13 @@ MOST = {
     "/why_heads_differ?experiment=random&guess=different": Calm(113, 28, 800, 1_070),
     "/why_heads_differ?experiment=output": Calm(119, 29, 828, 1_120),  # the wordiest
     "/roles": Calm(150, 26, 600, 1_370),
-    "/roles?head=L3H1": Calm(165, 21, 850, 2_200),
+    "/roles?head=L3H1": Calm(150, 21, 850, 2_200),
     "/about": Calm(260, 14, 257, 260),
 }
 
 
+# Heads whose cards have the most words: those with roles between words.
+LINKING = sorted({str(finding.head) for finding in given_roles("minilm") if finding.role in ("syntax", "coreference")})
 # The most own words on the first screen in every state of two pages.
 IN_EVERY_STATE = {
     "/why_heads_differ": (120, [f"?experiment={name}" for name in (*EXPERIMENTS, *TOYS, "tasks")]),
@@ -192,12 +195,15 @@ def test_every_page_is_calm(visitor: BrowserTab) -> None:
 def test_every_experiment_and_every_step_is_calm(visitor: BrowserTab, path: str) -> None:
     visitor.resize(DESKTOP)
     most, states = IN_EVERY_STATE[path]
-    counted = {}
-    for state in states:
-        visitor.page.goto(f"{visitor.url}{path}{state}")
-        _rests(visitor.page)
-        counted[state] = visitor.page.evaluate(COUNT)["firstOwn"]
+    counted = {state: _on_first_screen(visitor, f"{path}{state}")["firstOwn"] for state in states}
     assert not {state: words for state, words in counted.items() if words > most}
+
+
+def test_the_card_of_every_head_is_calm(visitor: BrowserTab) -> None:
+    visitor.resize(DESKTOP)
+    assert len(LINKING) > 10
+    words = {head: _on_first_screen(visitor, f"/roles?head={head}")["first"] for head in LINKING}
+    assert max(words.values()) <= 150, words
 
 
 def test_what_all_pages_may_have_is_the_goal() -> None:
@@ -275,16 +281,21 @@ def test_what_a_click_does_is_no_explanation() -> None:
 
 
 def _count(visitor: BrowserTab, path: str) -> Calm:
-    page = visitor.page
-    page.goto(f"{visitor.url}{path}")
-    _rests(page)
-    first = page.evaluate(COUNT)
+    page, first = visitor.page, _on_first_screen(visitor, path)
     page.goto(f"{visitor.url}{_switched_on(path)}")
     _rests(page)
     while page.evaluate(UNFOLD):
         _rests(page)
     opened = page.evaluate(COUNT)
     return Calm(first["first"], first["controls"], opened["own"], opened["words"])
+
+
+def _on_first_screen(visitor: BrowserTab, path: str) -> dict[str, int]:
+    """The words and controls of a page that nobody has touched."""
+    visitor.page.goto(f"{visitor.url}{path}")
+    _rests(visitor.page)
+    counted: dict[str, int] = visitor.page.evaluate(COUNT)
+    return counted
 
 
 def _switched_on(path: str) -> str:

@@ -12,7 +12,6 @@ from urllib.parse import quote
 import pytest
 
 from mha_viz.analysis.coreference import chunk
-from mha_viz.analysis.examples import Example
 from mha_viz.analysis.links import unpacked
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN, grammar, uploads
@@ -246,11 +245,11 @@ def test_the_arcs_of_a_case_stand_among_the_words_around_them() -> None:
 
 
 def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
-    words = tuple(Word(f"w{i}") for i in range(100))
-    example = Example(Head(0, 0), "syntax", "obj dep_to_head", "right", Sentence(words), 20, 60, 0.5, True)
+    forms = [f"w{i}" for i in range(100)]
     near = " ".join(f"w{i}" for i in range(8, 33)), " ".join(f"w{i}" for i in range(48, 73))
-    assert readable._around(example) == f"… {near[0]} … {near[1]} …"
-    assert readable._around(example._replace(word=5, answer=-1)).startswith("w0 w1")
+    assert readable.around(forms, (20, 60)) == f"… {near[0]} … {near[1]} …"
+    assert readable.around(forms, (20, 60), 1) == "… w19 w20 w21 … w59 w60 w61 …"
+    assert readable.around(forms, (5, -1)).startswith("w0 w1")
 
 
 # ---- Search ----------------------------------------------------------------------------------------------------------

@@ -13,11 +13,10 @@ from mha_viz.analysis.intervals import Documents
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.reduce import Running
 from mha_viz.attention import Head
-from mha_viz.attention.parts import FEED_FORWARD, GROUPS, HEADS, KEY, QUERY, WORD
+from mha_viz.attention.parts import GROUPS, HEADS, KEY, QUERY
 from mha_viz.attention.shares import LEAST, Variation
 from mha_viz.errors import SettingError
 from mha_viz.numerals import percent
-from mha_viz.quotes import series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +26,6 @@ FloatSums = npt.NDArray[np.float64]
 HEADING = ("layer", "head", "group", "share", "low", "high", "documents")
 ARROWS = ("from", "to", "side", "share", "low", "high", "documents")
 WHY = "why"  # the table in a profile
-CLOSE = 0.1  # a difference of shares that names no group over another
-PLAINLY = {WORD: "the words", HEADS: "what earlier heads added", FEED_FORWARD: "what feed-forward layers added"}
 
 
 class FoundBy(NamedTuple):
@@ -36,12 +33,6 @@ class FoundBy(NamedTuple):
 
     head: Head
     shares: Mapping[str, float]
-
-    @property
-    def foremost(self) -> str:
-        """The group with the largest share, and those within CLOSE of it: "the words and position"."""
-        listed = sorted(self.shares.items(), key=lambda each: -each[1])
-        return series([PLAINLY.get(group, group) for group, share in listed if share > listed[0][1] - CLOSE])
 
     @property
     def words(self) -> str:

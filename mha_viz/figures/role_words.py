@@ -133,15 +133,17 @@ def measure(finding: Finding) -> str:
     return WEIGHT if math.isnan(finding.low) else LARGEST  # only counted rows have an interval
 
 
-def at_a_glance(finding: Finding) -> str:
+def at_a_glance(finding: Finding, after: Finding | None = None) -> str:
     """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule; also if
-    that does as well on another corpus only, which is named."""
-    says, rule = _OFTEN[measure(finding)]
+    that does as well on another corpus only, which is named. In a list, ``after`` a role of the same measure the
+    numbers stand alone: "form of “be” → its predicate, 61%; 49%"."""
+    is_first = after is None or measure(after) != measure(finding)
+    says, rule = _OFTEN[measure(finding)] if is_first else ("{}", "")
     best = best_baseline(finding)[1]
     where = " and ".join(f"on {_in_short(name)}" for name, *_ in _matched(finding)) or "elsewhere"
     elsewhere = f", as good {where}" if finding.beats_upos is False and finding.score > best else ""
     does = f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
-    return f"{does}; {rule} {percent(best, 0)}{elsewhere}"
+    return f"{does}; {f'{rule} ' * is_first}{percent(best, 0)}{elsewhere}"
 
 
 def described(finding: Finding) -> str:

@@ -20,6 +20,7 @@ from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
+from mha_viz.quotes import series
 from mha_viz.ui import address, navigation, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import built_in
@@ -57,12 +58,15 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         findings = by_head(evidence.findings()).get(head, [])
         if not findings:
             st.markdown("No role was found for this head.")
-        lines(findings, named=False)
+        effects = _rows(evidence, "used", head)
+        roles_in_use = [] if effects is None else effects["detail"][effects["used"].astype(str) == "True"].tolist()
+        lines(findings, roles_in_use)
         recipe = recipes_of(evidence).get(head)
         if recipe:
             st.markdown(f"Usually {plain(recipe.words(rule_plainly))}.")
         show_found_by(evidence, head)
-        used.show_in_short(_rows(evidence, "used", head))
+        if effects is not None and not roles_in_use:
+            st.caption(f"Not found to be used for {series([*dict.fromkeys(effects['role'])])}.")
         readable.show_one(model, evidence, head)
         parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
         query = {**parameters, "head": str(head)}

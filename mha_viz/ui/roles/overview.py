@@ -46,6 +46,11 @@ from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 
 IN_A_TIP = 2  # roles in the tip of a square, which would cover the map; its card has all
+# The mark of a role whose effect was measured.
+USED = (
+    ', <strong title="Without this head these words change more than without any other head of its layer that lacks '
+    'the role.">used</strong>'
+)
 CHARTS = 24  # cached tables of roles: one per evidence and filter
 PERCENTAGES = (
     "score",
@@ -141,13 +146,13 @@ def _bar(recipe: HeadRecipe | None) -> str:
 
 
 def show_found_by(evidence: Evidence, head: Head) -> None:
-    """Show by what a head finds its keys, as a bar; the shares stand in its tip."""
+    """Show by what a head finds its keys, as a bar with a legend; the shares stand in its tip."""
     keys = _keys_of(evidence).get(head)
     if keys is not None:
         says = escape(f"Finds its keys by {keys.words}")
         bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
         parts = "".join(f"<span>{_of_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0)
-        st.html(f'<p class="mha-keys">Finds keys by {keys.foremost}.{bar}<small>{parts}</small></p>')
+        st.html(f'<p class="mha-keys">Finds keys by{bar}<small>{parts}</small></p>')
 
 
 @lasting(CHARTS)
@@ -193,7 +198,7 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
 
 
 def _bars(evidence: Evidence) -> str:
-    """What the colours of the bars and the shapes of a square mean, behind a button that is a sample of the bars."""
+    """What the colours of the bars and the shapes of a square mean, behind a button with a picture of a square."""
     below = (*KINDS, "unexplained") if recipes_of(evidence) else ()
     left = GROUPS if _keys_of(evidence) else ()
     beside = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
@@ -208,12 +213,11 @@ def _bars(evidence: Evidence) -> str:
         for side, parts in lines.items()
         if parts
     ]
-    sample = "".join(swatch for parts in lines.values() for _, swatch in parts[:4])
     if not named:
         return ""
     what = "What the bars and shapes of a square show" if dots else "What the bars of a square show"
-    says = f'aria-label="{what}" title="{what}"'
-    return f"<details><summary {says}><em>{sample}</em>?</summary><ol>{''.join(named)}</ol></details>"
+    button = f'<summary aria-label="{what}" title="{what}"><b class="bars"></b>?</summary>'
+    return f"<details>{button}<ol>{''.join(named)}</ol></details>"
 
 
 def _here(**changes: str) -> str:
@@ -227,14 +231,16 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
-def lines(findings: Iterable[Finding], named: bool = True) -> None:
-    """One line for each role: the head, if it is to be named, what it does and how often, and a bar for that, with a
-    tick for the best simple rule."""
+def lines(findings: Sequence[Finding], used: Iterable[str] | None = None) -> None:
+    """One line for each role: what is done and how often, and a bar for that, with a tick for the best simple rule. Of
+    several heads, each is named; of one head, the roles in ``used`` are marked, and a measure is named once."""
+    of_one = used is not None
     body = "".join(
-        f"<li>{_name(f.head) if named else ''}<b>{escape(at_a_glance(f))}</b>"
+        f"<li>{'' if of_one else _name(f.head)}<b>{escape(at_a_glance(f, after if of_one else None))}</b>"
+        f"{USED if f.detail in (used or ()) else ''}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
-        for f in findings
+        for f, after in zip(findings, (None, *findings), strict=False)
     )
     apply_style("score_rows")
     st.html(f'<ul class="mha-rows">{body}</ul>')
@@ -250,7 +256,7 @@ def show_strongest(evidence: Evidence) -> None:
     for finding in strongest_first(filtered(evidence, filters.from_url().kinds)):
         strongest.setdefault(finding.role, finding)
     st.markdown("**Strongest by kind**")
-    lines(strongest[role] for role in COLOURS if role in strongest)
+    lines([strongest[role] for role in COLOURS if role in strongest])
 
 
 def show_table(evidence: Evidence) -> None:

@@ -38,7 +38,7 @@ NOT_SHIPPED = (
     "Its licence does not allow this app to pass them on. Measure a corpus of your own{annotation}: *your file* above."
 )
 COREFERENCE = " with coreference (`Entity=`)"
-AROUND = 12  # words that are shown on each side of a link
+AROUND, IN_SHORT = 12, 5  # words that are shown on each side of a link, and in a head's card
 RULE = "Chosen from all cases in {corpus}."
 
 
@@ -63,7 +63,7 @@ def show_one(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     for finding in by_head(evidence.findings()).get(head, []):
         for example in shown:
             if (example.role, example.detail) == (finding.role, finding.detail) and example.right:
-                return _case(example)
+                return _case(example, IN_SHORT)
         if finding.role == "coreference" and (meaning := gloss(finding.detail)):
             return _of_gloss(head, meaning.example)
 
@@ -159,9 +159,10 @@ def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, 
         return {}
 
 
-def _case(example: Example) -> None:
+def _case(example: Example, near: int = AROUND) -> None:
     """Show the sentence as a link, and the head's answer in it."""
-    show_link(_around(example), link(example.sentence, as_case(example), opened(example)))
+    words = around(example.sentence.forms, (example.word, example.answer), near)
+    show_link(words, link(example.sentence, as_case(example), opened(example)))
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
@@ -207,19 +208,14 @@ def _pasted(sentence: Sentence) -> str:
     return "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
 
 
-def _around(example: Example) -> str:
-    return around(example.sentence.forms, (example.word, example.answer))
+def around(forms: Sequence[str], ends: Sequence[int], near: int = AROUND) -> str:
+    """The sentence or, if it is long, so many words around both ends of a link."""
+    return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends], near))
 
 
-def around(forms: Sequence[str], ends: Sequence[int]) -> str:
-    """The sentence or, if it is long, the words around both ends of a link."""
-    return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends]))
-
-
-def _shortened(forms: Sequence[str], ends: Sequence[int]) -> Iterator[str]:
-    near = [i for i in range(len(forms)) if any(abs(i - end) <= AROUND for end in ends)]
+def _shortened(forms: Sequence[str], ends: Sequence[int], near: int) -> Iterator[str]:
     last = -1
-    for i in near:
+    for i in (i for i in range(len(forms)) if any(abs(i - end) <= near for end in ends)):
         if i != last + 1:
             yield "…"
         yield forms[i]

@@ -7,22 +7,11 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.analysis.findings import whole_number
-from mha_viz.figures.glosses import gloss, labelled, link
+from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, over
 from mha_viz.numerals import decimal
-from mha_viz.quotes import series
 from mha_viz.request import Request
 from mha_viz.ui.parts import plain
-
-
-def show_in_short(rows: Any) -> None:
-    """Say for which roles a head is used, or else for which not; ``rows``: its rows of the table ``used``, or None."""
-    if rows is None:
-        return
-    roles = [(link(row.detail).partition(",")[0], str(row.used) == "True") for row in rows.itertuples(index=False)]
-    used = [does for does, is_used in roles if is_used]
-    listed = plain(series(used or [does for does, _ in roles]))
-    st.caption(f"{'Used' if used else 'Not found to be used'} for {listed}.")
 
 
 def show_use(rows: Any) -> None:

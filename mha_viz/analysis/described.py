@@ -132,7 +132,7 @@ def text_of(attention: Attention, gold: Sentence | None = None) -> RuleText:
     numbers, none = tuple(ids[name] for name in names), (0,) * len(text)
     spans, in_vocabulary = ((0, 0),) * len(text), (True,) * len(text)
     pieces = WordPieces(tuple(forms), names, numbers, none, tuple(words), spans, in_vocabulary)
-    causal = len(text) > 1 and not np.triu(attention.weights, 1).any()
+    causal = len(text) > 1 and not attention.weights[..., 0, 1:].any() and not np.triu(attention.weights, 1).any()
     sentence = gold if gold and is_of(gold, attention) else Sentence(tuple(map(Word, forms)))
     return RuleText(sentence, pieces, bool(causal))
 
@@ -160,7 +160,9 @@ def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes |
     shares, text = _shares_for(attention, recipes), text_of(attention, gold)
     weights = attention.weights.reshape(shares.shape[1], len(text), len(text))
     used = np.union1d(np.flatnonzero(shares.any(axis=(0, 1))), EVEN)
-    rules = matrices(text, used).transpose(1, 0, 2)  # [query, rule, key]
+    rules = matrices(text, used)  # [rule, query, key]
+    apply = rules.any(axis=(1, 2))
+    used, rules = used[apply], rules[apply].transpose(1, 0, 2)  # [query, rule, key]
     applies = np.any(rules, axis=2, keepdims=True).transpose(0, 2, 1)  # [query, 1, rule]
     mixed = shares[text.classes][:, :, used] * applies  # [query, head, rule]
     mixed[:, :, used == EVEN] += mixed.sum(axis=2, keepdims=True) == 0

@@ -251,12 +251,12 @@ def _of_tags(name: str, tags: frozenset[str]) -> AttentionRule:
 
 def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
     def targets(text: RuleText) -> Marks:
-        of_kind = np.array([tag in tags for tag in text.tags], bool)
-        marks = np.zeros((len(of_kind), len(of_kind)), bool)
-        places = np.flatnonzero(of_kind)
-        for word in range(len(of_kind)):
-            there = places[places < word][-1:] if side == "before" else places[places > word][:1]
-            marks[word, there] = True
+        places = np.flatnonzero([tag in tags for tag in text.tags])
+        words = np.arange(len(text.tags))
+        number = np.searchsorted(places, words) - 1 if side == "before" else np.searchsorted(places, words, "right")
+        found = (number >= 0) & (number < len(places))
+        marks = np.zeros((len(words), len(words)), bool)
+        marks[words[found], places[number[found]]] = True
         return text.of_words(marks)
 
     return AttentionRule(f"the nearest {what} {side}", "part of speech", TAGS, targets)

@@ -224,11 +224,12 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
     apart = np.abs(np.subtract.outer(plain, plain))
     usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda by: np.diagonal(block, by, 1, 2).sum(1))  # [head]
+    habit = cache(seen.habit)  # [head], of an offset
     for place, i, j in zip(*np.nonzero((block >= least) & (apart >= APART)), strict=True):
         value, (query, key), others = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         beside = (columns[place, j] - value) / others  # what other words give to this key
         along = (diagonal(j - i)[place] - value) / max(others - abs(j - i), 1)
-        surprise = bits(value, max(usual[i, j], beside, along, seen.habit(int(key - query))[place]))
+        surprise = bits(value, max(usual[i, j], beside, along, habit(int(key - query))[place]))
         if surprise < LEAST:
             continue
         one, other = seen.words[query], seen.words[key]

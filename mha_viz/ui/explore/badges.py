@@ -194,8 +194,8 @@ def shown_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | N
         return sent
     is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
     gold = gold if gold and is_drawn and is_of(gold, attention) else None
-    recipes = of_heads(attention.model, attention.revision)
-    numbers = {part.rule for head in full for part in recipes[head.place(attention.heads)].parts}
+    recipes, per_layer = of_heads(attention.model, attention.revision), attention.heads
+    numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
     text = text_of(attention, gold)
     bits = {rules.NAMES[number]: np.packbits(rules.marked(rules.RULES[number], text)) for number in numbers}
     marks = {name: base64.b64encode(packed.tobytes()).decode() for name, packed in bits.items()}

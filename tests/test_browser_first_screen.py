@@ -1,7 +1,7 @@
 """What a page is about is in its first screen, by boxes. *Why heads differ*: *Play* and the maps, at 1280 × 720 and on
 a phone, on every experiment, every toy and every small task (which has nothing to play); at 1280 × 720 also below the
-box of the tour. Of a toy only four of its eight maps are held, those that end best; the others may lie below. *Inside a
-head*: the picture of every step, at 1280 × 720. At 1920 × 1080 pages use the window."""
+box of the tour; in larger windows they have the whole width, with what is said of them. *Inside a head*: the picture of
+every step, at 1280 × 720. At 1920 × 1080 pages use the window."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from tests.waiting import until
 
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 PROJECTOR: ViewportSize = {"width": 1920, "height": 1080}
-AT_ONCE = 4  # maps of a toy: its heads that end best stand first, the others below them
-# The boxes [left, top, right, bottom] of the maps and, where there is one, of the bar with Play, when nothing was
-# scrolled; and how far a page is scrolled.
+# The boxes [left, top, right, bottom] of the maps, of what is said of them and, where there is one, of the bar with
+# Play, when nothing was scrolled; and how far a page is scrolled.
 BOXES = """(player) => {
     const box = (part) => {
         const { left, top, right, bottom } = part.getBoundingClientRect();
@@ -30,6 +29,7 @@ BOXES = """(player) => {
     };
     return {
         maps: [...player.querySelectorAll(".map canvas")].map(box),
+        top: box(player.querySelector(".top")),
         bar: [...player.querySelectorAll(".bar")].map(box)[0] ?? null,
         play: [...player.querySelectorAll(".play")].map(box)[0] ?? null,
         scrolled: document.querySelector(".stMain").scrollTop,
@@ -53,10 +53,31 @@ def test_play_and_its_maps_are_in_the_first_screen(visitor: BrowserTab, window: 
     outside = {}
     for scene in SCENES:
         visitor.visit("/why_heads_differ", **scene)
-        problem = _outside(visitor, window, AT_ONCE if scene["experiment"] in TOYS else None)
+        problem = _outside(visitor, window)
         if problem:
             outside[" ".join(scene.values())] = problem
     assert not outside
+
+
+# Of one, two, three, four, eight heads, and of the eight of the toys.
+OF_EACH_COUNT = [
+    *({"experiment": "count", "arm": arm} for arm in "0123"),
+    {"experiment": "pair", "arm": "0"},
+    *({"experiment": name} for name in TOYS),
+]
+
+
+@pytest.mark.parametrize("window", [DESKTOP, PROJECTOR], ids=["1440", "1920"])
+def test_maps_and_what_is_said_of_them_fill_the_stage(visitor: BrowserTab, window: ViewportSize) -> None:
+    visitor.resize(window)
+    for scene in OF_EACH_COUNT:
+        visitor.visit("/why_heads_differ", **scene)
+        until(lambda: _outside(visitor, window) == "")
+        boxes = visitor.page.locator(".mha-player").evaluate(BOXES)
+        stage, ends = boxes["bar"][2] - boxes["bar"][0], max(right for _, _, right, _ in boxes["maps"])
+        beside = boxes["top"][2] - boxes["top"][0] if boxes["top"][0] > ends else 0
+        assert (ends - boxes["bar"][0] + beside) / stage > 0.9, scene
+        assert boxes["bar"][3] > 0.7 * window["height"] or ends > 0.97 * stage, scene
 
 
 @pytest.mark.parametrize("experiment", ["identical", "pair"])
@@ -64,10 +85,10 @@ def test_the_box_of_the_tour_leaves_room_for_the_maps(visitor: BrowserTab, exper
     visitor.resize(LAPTOP)
     visitor.visit("/why_heads_differ", experiment=experiment, tour="3")
     expect(visitor.page.locator(".st-key-tour")).to_be_visible()
-    until(lambda: _outside(visitor, LAPTOP, None) == "")  # once the page that it has moved rests
+    until(lambda: _outside(visitor, LAPTOP) == "")  # once the page that it has moved rests
 
 
-def _outside(visitor: BrowserTab, window: ViewportSize, at_once: int | None) -> str:
+def _outside(visitor: BrowserTab, window: ViewportSize) -> str:
     """What is not in the window, or covered by the bar with Play; nothing where all is in order."""
     player = visitor.page.locator(".mha-player")
     visitor.page.wait_for_function(
@@ -79,7 +100,7 @@ def _outside(visitor: BrowserTab, window: ViewportSize, at_once: int | None) -> 
         return f"scrolled by {boxes['scrolled']:.0f}"
     assert boxes["maps"]
     low = boxes["bar"][1] if boxes["bar"] else window["height"]
-    for name, (left, top, right, bottom) in zip(range(at_once or 99), boxes["maps"], strict=False):
+    for name, (left, top, right, bottom) in enumerate(boxes["maps"]):
         if left < 0 or top < 0 or right > window["width"] or bottom > low:
             return f"map {name}: {left:.0f} to {right:.0f}, {top:.0f} to {bottom:.0f}, the bar at {low:.0f}"
     if boxes["play"] and boxes["play"][3] > window["height"]:

@@ -325,8 +325,8 @@ def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
     for cell, head in zip(cells[at], content["heads"], strict=True):
         drawn = attention.weights[Head.parse(head["name"].split()[0])]
         np.testing.assert_allclose(cell / 255, drawn, atol=4e-3)
-    first = {head["name"].split()[0] for head in content["heads"][:3]}
-    assert first == {str(learning.head_of(learning.best("toy", task))) for task in TOY.skills}, "those that matter"
+    names = [head["name"] for head in content["heads"]]
+    assert names == sorted(names), "a layer is a row of maps"
 
 
 @pytest.mark.parametrize(("name", "step"), [("toy", 0), ("toy", 400), ("repeater", 3000)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from math import ceil
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,8 +14,6 @@ from mha_viz.figures.theme import Theme
 Array = npt.NDArray[Any]
 LN2 = 0.6931
 RELATION_COLOURS = (1, 2, 0)  # indices into Theme.heads for the marks of the first, second and third relation
-NAMED_COLUMNS, SMALL_COLUMNS = 4, 8  # the most maps in a row, with and without words beside them
-LABELLED = 8  # the most maps with room for words beside them
 
 
 class HeadMatrix(NamedTuple):
@@ -64,8 +61,8 @@ class Curves(NamedTuple):
 class Recording(NamedTuple):
     """The recording of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places`` [relation,
     word], the word to look at, -1 if there is none; ``notes`` [relation][step], what to say of it. ``labels``: names of
-    the steps, if they are not all steps of training; ``off`` [step, head]: whether a head is removed; ``at_once``, how
-    many maps a window should hold. ``key`` names the recording."""
+    the steps, if they are not all steps of training; ``off`` [step, head]: whether a head is removed. ``key`` names the
+    recording."""
 
     key: str
     steps: Sequence[int]
@@ -83,14 +80,11 @@ class Recording(NamedTuple):
     flow_title: str = ""
     matrices_title: str = ""
     strip: Strip | None = None
-    at_once: int = 64
 
 
 def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
     """The data for the browser: all recorded steps of a training; the step in view is number ``at``. Maps have 256
     levels, comparisons three decimals."""
-    heads = len(recording.names)
-    columns = min(heads, NAMED_COLUMNS if heads <= LABELLED else SMALL_COLUMNS)
     return {
         "key": f"{recording.key}|{theme.paper}",
         "steps": [int(step) for step in recording.steps],
@@ -102,9 +96,6 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
         "heads": [
             {"name": name, "colour": theme.heads[h % len(theme.heads)]} for h, name in enumerate(recording.names)
         ],
-        "columns": columns,
-        "rows": ceil(min(heads, recording.at_once) / columns),
-        "named": heads <= LABELLED,
         "maps": _levels(recording.maps),
         "strip": None if recording.strip is None else _strip(recording.strip),
         "marks": [

@@ -1,6 +1,7 @@
 // A training as frames: the position of playing, the cells between two recorded steps, and the form of numbers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { arranged } from "../../mha_viz/browser/player/arranged.js";
 import { significant, thickness } from "../../mha_viz/browser/player/flow.js";
 import {
   blended,
@@ -56,4 +57,29 @@ test("norms keep two digits, and a larger one has a thicker arrow", () => {
   assert.ok(thickness(1, 4, 34) > thickness(0.1, 4, 34));
   assert.equal(thickness(4, 4, 34), 20.75);
   assert.equal(thickness(0, 0, 34), 0.75);
+});
+
+const room = (width, high) => ({ width, high, around: 70, label: 30, caption: 40, gap: 14 });
+const mapsOf = (count, isBare = false) => ({ count, words: 12, isBare });
+
+test("maps stand as large as they can be in the window; what is said stands beside them where they leave room", () => {
+  const four = arranged(mapsOf(4), room(1362, 600));
+  assert.deepEqual([four.columns, four.isAside, four.hasRows], [4, false, true]);
+  const two = arranged(mapsOf(2), room(1362, 600));
+  assert.deepEqual([two.columns, two.isAside], [2, true]);
+  assert.ok(two.cell * 12 + 70 > 480);
+  const eight = arranged(mapsOf(8), room(1362, 600));
+  assert.deepEqual([eight.columns, eight.isAside], [4, true]);
+  assert.deepEqual(arranged(mapsOf(8), room(1202, 330)).columns, 8);
+});
+
+test("maps share their words, or have none, before they leave the window, and scroll only where it is too low", () => {
+  const low = arranged(mapsOf(8), { ...room(1202, 330), label: 52 });
+  assert.deepEqual([low.hasRows, low.isAside], [null, false]);
+  const phone = { ...room(360, 480), gap: 6 };
+  assert.deepEqual([arranged(mapsOf(4), phone).columns, arranged(mapsOf(4), phone).hasRows === false], [2, false]);
+  assert.deepEqual([arranged(mapsOf(8), phone).columns, arranged(mapsOf(8), phone).hasRows], [4, false]);
+  const lowest = arranged(mapsOf(4), room(642, 20));
+  assert.ok(lowest.hasRows !== false && lowest.cell >= 9);
+  assert.deepEqual(arranged(mapsOf(4, true), phone).columns, 4);
 });

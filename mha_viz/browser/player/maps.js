@@ -7,11 +7,14 @@ import { still } from "../motion.js";
 import { decimal } from "../numerals.js";
 import { pointOn, readLook } from "../stage.js";
 import { svg } from "../svg.js";
+import { arranged } from "./arranged.js";
 import { blended, bytesOf, cssColour } from "./frames.js";
 import { sentenceOf } from "./sentence.js";
+import { hostOf, scrolled } from "./settled.js";
 /** @import { Axes, Unit } from "../geometry.js" */
 /** @import { HeatmapLayout, Span } from "../layouts.js" */
 /** @import { Look } from "../stage.js" */
+/** @import { Arrangement } from "./arranged.js" */
 /** @import { Palettes, PlayerData, PlayerHead, PlayerMark, PlayerStrip } from "./player.js" */
 
 /**
@@ -25,13 +28,11 @@ import { sentenceOf } from "./sentence.js";
  */
 
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
-const READABLE = 11; // the smallest cell beside which a word can be written, pixels
-const BARE = 84; // the least width of a map without words, pixels
 const NARROW = 600; // of a page, pixels
-const SMALL = 9; // the smallest cell of maps that share their words, pixels
-const AROUND = { narrow: 500, low: 388 }; // height of what stands around the stage and below its maps, pixels
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
-const ALONE = { columns: 0, cell: 0 };
+const CAPTION = { name: 26, strip: 40 }; // height of what stands over each map, pixels
+const BELOW = 78; // height of the bar below the maps, pixels
+const VERDICT = { narrow: 48, wide: 30 }; // height of what is said below them
 const BAR = 90; // height of the button and what is around it, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
@@ -64,7 +65,10 @@ export function mapsOf(data, say) {
     });
     strips?.(moment, colours.signed);
   };
-  new ResizeObserver(() => shown.again()).observe(root);
+  const sizes = new ResizeObserver(() => (root.isConnected ? shown.again() : sizes.disconnect()));
+  sizes.observe(root);
+  const page = document.querySelector("[data-testid=stMainBlockContainer]"); // what stands above the maps moves them
+  if (page) sizes.observe(page);
   document.fonts.ready.then(() => shown.again());
   return { root, sentence: sentence.root, draw, reveal: () => reveal(root) };
 }
@@ -96,63 +100,58 @@ function reveal(root) {
   root.scrollIntoView({ block: "start", behavior: still() ? "instant" : "smooth" });
 }
 
-// The words of the maps and how to draw them, at the width that each map has now; `place` sets the room of one map.
+// The words of the maps and how to draw them, in the room that they have now; `place` sets the room of one map.
 /** @type {(data: PlayerData, root: HTMLElement) => () => { units: Unit[], look: Look, place: (h: number) => void }} */
 function sheetOf(data, root) {
   const { words, ramp, signed } = data;
-  const isNamed = data.named && !data.beside;
   const theme = { ramp, signed, heads: [], dashes: [] };
-  const look = /** @type {Look} */ ({ height: Infinity });
+  const look = /** @type {Look} */ ({ height: Infinity, largest: Infinity });
+  const laid = { room: "", order: /** @type {Arrangement} */ ({}) };
   return () => {
     const units = words.map((text, i) => ({ text, tokens: [i], special: false, segment: 0 })); // measured anew
     readLook(look, root, { light: theme, dark: theme }, root);
+    const label = heatmapLabel(units, units, look);
     const stage = /** @type {HTMLElement} */ (root.parentElement);
-    const width = stage.clientWidth;
-    const over = root.getBoundingClientRect().top - stage.getBoundingClientRect().top; // the sentence and the signs
-    root.style.setProperty("--over", `${Math.round(over)}px`);
-    const named = isNamed && (width >= NARROW || data.columns * data.rows <= 4);
-    const label = named ? heatmapLabel(units, units, look) : 0;
-    const { columns, cell } = named ? sharing(data, label, width, over) : ALONE;
-    const side = cell * words.length;
-    root.style.gridTemplateColumns = cell ? `${label + side}px repeat(${columns - 1}, ${side}px)` : "";
-    if (!cell) arrange(data, root, named ? label + READABLE * words.length : BARE);
-    const single = /** @type {HTMLElement} */ (root.firstChild).clientWidth;
+    const top = stage.getBoundingClientRect().top + scrolled(hostOf(stage));
+    const room = [label, stage.clientWidth, window.innerHeight, Math.round(top)].join();
+    if (room !== laid.room) Object.assign(laid, { room, order: lay(data, root, label, top) });
+    const { columns, cell, hasRows, hasColumns } = laid.order;
     /** @type {(h: number) => void} */
     const place = (h) => {
-      look.label = cell && h % columns ? 0 : label;
-      look.above = cell && Math.floor(h / columns) % 2 ? 0 : label;
-      look.width = cell ? look.label + side : single;
+      look.label = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
+      look.above = hasColumns || (hasColumns === null && h < columns) ? label : 0;
+      look.width = look.label + cell * words.length;
     };
     return { units, look, place };
   };
 }
 
-// Maps that write the words of rows once, at their left, and those of columns once, above: two and two of a narrow
-// page, and all in one row of a low one. Their columns and their cell; no cell where each has its own words.
-/**
- * @type {(data: PlayerData, label: number, width: number, over: number) => { columns: number, cell: number }}
- */
-function sharing({ heads, words, columns: most, rows }, label, width, over) {
-  const isNarrow = width < NARROW;
-  const columns = isNarrow ? 2 : heads.length;
-  const wide = (width - label - (columns - 1) * (isNarrow ? GAP.narrow : GAP.wide)) / columns;
-  const isLow = rows > 1 && (window.innerHeight - AROUND.low - over) / rows < label + READABLE * words.length;
-  if (heads.length < 2 || !(isNarrow || (isLow && most * rows >= heads.length))) return ALONE;
-  const high = isNarrow ? Math.max(words.length * SMALL, (window.innerHeight - AROUND.narrow - over) / 2) : Infinity;
-  const cell = Math.floor(Math.min(wide, high) / words.length);
-  return cell < SMALL ? ALONE : { columns, cell };
-}
-
-// As many columns as there are and fit, with as many maps in each row: four maps are two and two, not three and one.
-/** @type {(data: PlayerData, root: HTMLElement, least: number) => void} */
-function arrange({ heads, columns, rows: most }, root, least) {
-  const gap = parseFloat(getComputedStyle(root).columnGap) || 0;
-  const width = /** @type {HTMLElement} */ (root.parentElement).clientWidth;
-  const fit = Math.max(1, Math.min(columns, Math.floor((width + gap) / (least + gap))));
-  const atOnce = Math.min(heads.length, columns * most);
-  const rows = Math.ceil(atOnce / fit);
-  const values = { columns: Math.ceil(atOnce / rows), rows: fit > 1 ? rows : most, least: `${least}px` };
-  for (const [name, value] of Object.entries(values)) root.style.setProperty(`--${name}`, String(value));
+// Lays the maps out in the room that they have; where they leave a broad strip, the sentence stands in it.
+/** @type {(data: PlayerData, root: HTMLElement, label: number, top: number) => Arrangement} */
+function lay(data, root, label, top) {
+  const stage = /** @type {HTMLElement} */ (root.parentElement);
+  const [bar, over, verdict] = [".bar", ".top", ".said"].map((part) => stage.querySelector(part));
+  stage.classList.remove("aside");
+  (bar ?? stage).append(verdict ?? "");
+  const width = stage.clientWidth;
+  const kind = width < NARROW ? "narrow" : "wide";
+  const room = {
+    width,
+    high: window.innerHeight - top - (bar ? BELOW : 0),
+    around: (over?.clientHeight ?? 0) + VERDICT[kind],
+    label,
+    caption: data.strip ? CAPTION.strip : CAPTION.name,
+    gap: GAP[kind],
+  };
+  const order = arranged({ count: data.heads.length, words: data.words.length, isBare: Boolean(data.beside) }, room);
+  const { columns, cell, hasRows, isAside, gap } = order;
+  const [side, named] = [cell * data.words.length, label + cell * data.words.length];
+  const others = hasRows ? named : side;
+  root.style.gridTemplateColumns = `${hasRows === false ? side : named}px repeat(${columns - 1}, ${others}px)`;
+  root.style.columnGap = `${gap}px`;
+  stage.classList.toggle("aside", isAside);
+  if (isAside) over?.append(verdict ?? "");
+  return order;
 }
 
 /**

@@ -74,9 +74,6 @@ import { hideUntilSettled } from "./settled.js";
  * @property {number} at
  * @property {string[]} words
  * @property {PlayerHead[]} heads
- * @property {number} columns
- * @property {number} rows
- * @property {boolean} named
  * @property {string} maps
  * @property {PlayerStrip | null} strip
  * @property {PlayerMark[]} marks

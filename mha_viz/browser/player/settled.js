@@ -9,8 +9,7 @@ export function hideUntilSettled(element) {
   const begin = performance.now();
   const place = { top: NaN, since: begin };
   const look = (/** @type {number} */ now) => {
-    const root = element.getRootNode();
-    const outside = root instanceof ShadowRoot ? root.host : element;
+    const outside = hostOf(element);
     const top = element.getBoundingClientRect().top + scrolled(outside);
     if (top !== place.top || isLoading(outside)) Object.assign(place, { top, since: now });
     if (now - place.since < STILL && now - begin < LONGEST) requestAnimationFrame(look);
@@ -26,6 +25,13 @@ function isLoading(element) {
   return document.fonts.status !== "loaded" || [...document.querySelectorAll("[data-testid=stSkeleton]")].some(before);
 }
 
+// What stands for an element in the page.
+/** @type {(element: Element) => Element} */
+export function hostOf(element) {
+  const root = element.getRootNode();
+  return root instanceof ShadowRoot ? root.host : element;
+}
+
 // How far the page is scrolled, which moves everything and unsettles nothing.
 /** @type {(element: Element) => number} */
-const scrolled = (element) => element.closest("[data-testid=stMain]")?.scrollTop ?? window.scrollY;
+export const scrolled = (element) => element.closest("[data-testid=stMain]")?.scrollTop ?? window.scrollY;

@@ -3,7 +3,7 @@ training, and behind *Numbers* the scores of all heads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -178,32 +178,25 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
     toy, shipped = TOYS[name], toy_maps.shipped(model)
     trainings = [toy_maps.shipped(one) for one in toy.trainings]
     count, steps = len(shipped.words), shipped.steps.tolist()
-    every = [Head(*place) for place in np.ndindex(*shipped.maps.shape[1:3])]
-    matter = [head_of(best(name, task)) for task in toy.skills]  # in the end: these maps come first
-    heads = sorted(every, key=lambda head: head not in matter)
+    heads = [Head(*place) for place in np.ndindex(*shipped.maps.shape[1:3])]
     rows = [[best(model, task, step) for step in steps] for task in toy.skills]
     recording = Recording(
         key=model,
         steps=steps,
         words=shipped.words,
         names=[str(head) for head in heads],
-        maps=_of_heads(shipped.maps, heads),
+        maps=shipped.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
         places=np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()]),
         notes=[[f"{head_of(row)} {toy.form(row['accuracy'])}" for row in of_task] for of_task in rows],
-        at_once=4,
         curves=Curves(toy.loss, losses([one.loss for one in trainings], [*toy.trainings].index(model))),
         strip=Strip(
-            "W_Q", _of_heads(shipped.queries, heads), max(float(np.abs(one.queries).max()) for one in trainings)
+            "W_Q",
+            shipped.queries.reshape(len(steps), len(heads), -1),
+            max(float(np.abs(one.queries).max()) for one in trainings),
         ),
     )
     return frames(recording, 0, colours)
-
-
-def _of_heads(values: Any, heads: Sequence[Head]) -> Any:
-    """[step, head, …]: of values [step, layer, head, …] those of some heads."""
-    layers, places = zip(*heads, strict=True)
-    return values[:, layers, places]
 
 
 def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) -> Any:

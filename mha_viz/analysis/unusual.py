@@ -48,10 +48,12 @@ _MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values(
 def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
     """For each role, whether it shows in this text."""
     present = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
+    heads = [*dict.fromkeys(f.head for f in present)]
+    known = attention.only(heads) if heads else attention
     seen: dict[Finding, bool] = {}
     for measure, limit, of_kind in _kinds(present, len(attention.text)):
-        values = measure(attention.only([f.head for f in of_kind]))[0]
-        seen |= {f: bool(value >= limit) for f, value in zip(of_kind, values, strict=True)}
+        values = dict(zip(heads, measure(known)[0], strict=True))
+        seen |= {f: bool(values[f.head] >= limit) for f in of_kind}
     return tuple(seen.get(f, False) for f in findings)
 
 

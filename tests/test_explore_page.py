@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import numpy as np
@@ -17,6 +18,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from mha_viz.ui.address import MAX_ENCODED, examples
 from mha_viz.ui.caches import model_service
+from mha_viz.ui.explore import badges
 from tests import hostile, lanes
 from tests.page_session import PageSession
 from tests.waiting import PATIENCE
@@ -149,6 +151,18 @@ def test_the_view_goes_into_the_url_and_defaults_leave_it() -> None:
     assert visit.url == {"head": "L2H7", "on": "3.4", "unit": "pieces", "pin": "q3k4"}
     visit.view(head=None, on=None, unit=None, pin=None, links="top3")
     assert visit.url == {"links": "top3"}
+
+
+def test_what_is_said_of_a_text_is_worked_out_once_for_all_its_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    visit, described = PageSession(), Mock(wraps=badges.shown_recipes)
+    monkeypatch.setattr(badges, "shown_recipes", described)
+    visit.read("Nobody knew why the old clock stopped.")
+    assert described.call_count == 1
+    visit.view(head="L2H4")
+    visit.view(head="L5H0", off="none")
+    assert described.call_count == 1
+    visit.read("Nobody knew why the old clock struck.")
+    assert described.call_count == 2
 
 
 def test_a_drawing_cannot_set_what_is_not_its_own() -> None:

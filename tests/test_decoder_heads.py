@@ -231,7 +231,7 @@ def test_the_switch_off_page_shows_that_the_answer_is_lost() -> None:
     url = {"model": "repeater", "text": TEXT, "off": "L0H0.L0H3"}
     page = PageSession(url, "pages/60_switch_off.py")
     assert "As the next token the model answers **king**." in page.said
-    assert "Without 2 heads, **" in page.said
+    assert "Without L0H0 and L0H3, **" in page.said
 
 
 def test_the_command_prints_the_roles_and_writes_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

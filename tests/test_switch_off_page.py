@@ -27,7 +27,7 @@ from mha_viz.models import ablation
 from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
-from mha_viz.numerals import decimal
+from mha_viz.numerals import decimal, percent
 from mha_viz.reader import Reader, verbs
 from mha_viz.reader import models as reader_models
 from mha_viz.request import METHODS, Request
@@ -107,6 +107,17 @@ def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(who
         f"{low:.1f} to {high:.1f}, less in {weaker} of 20 draws |" in page.said
     )
     assert "the answer" not in page.said, "nothing was asked"
+
+
+@pytest.mark.parametrize(("off", "named"), [("L2H4.L3H1", "L2H4 and L3H1"), ("L2H4.L3H1.L5H0.L5H11", "4 heads")])
+def test_of_several_heads_it_is_said_first_what_they_do_together(
+    off: str, named: str, whole: Effects, minilm: Encoder
+) -> None:
+    page = PageSession({"text": TEXT, "off": off})
+    together = study.together(minilm, Request(text=TEXT, off=read({"off": off}).request.off)).sentence
+    first = whole.ranked()[0]
+    share = percent(together / whole.sentence[first], 0)
+    assert f"**{named}** together: {share} of **{first}**’s effect, the largest alone." in page.said
 
 
 def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:

@@ -18,6 +18,7 @@ from mha_viz.figures import answers as charts
 from mha_viz.figures.caption import both, reading
 from mha_viz.numerals import decimal, percent
 from mha_viz.process.steps import Steps
+from mha_viz.quotes import series
 from mha_viz.reader import verbs
 from mha_viz.request import BOTH, COSINE, MASK, Question, Request
 from mha_viz.ui import inference
@@ -89,7 +90,7 @@ def _place(attention: Attention, question: Question) -> str:
 
 def _sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:
     before, after = answer.followed
-    without = f"Without {off[0] if len(off) == 1 else f'{len(off)} heads'}{in_which(answer.question)}"
+    without = f"Without {of_all(off)}{in_which(answer.question)}"
     if answer.question.kind == COSINE:
         change = f" {without}, **{decimal(after, 3)}**." if off else ""
         return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
@@ -101,6 +102,11 @@ def _sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collectio
     followed = answer.question.word
     changes = f" The probability of **{plain(followed)}** goes from {percent(before)} to {percent(after)}."
     return sentence if followed in bars else sentence + changes
+
+
+def of_all(off: Sequence[Head]) -> str:
+    """The names of up to three heads, or how many they are."""
+    return series([*map(str, off)]) if len(off) <= 3 else f"{len(off)} heads"
 
 
 def in_which(question: Question | None) -> str:

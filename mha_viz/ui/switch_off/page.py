@@ -40,7 +40,7 @@ from mha_viz.ui.head_grid import head_grid
 from mha_viz.ui.parts import complain, guarded, theme
 from mha_viz.ui.request import refused
 from mha_viz.ui.switch_off import answering, ranked, removal
-from mha_viz.ui.switch_off.answering import in_which
+from mha_viz.ui.switch_off.answering import in_which, of_all
 from mha_viz.ui.switch_off.controls import ENDED, controls, on_point, on_square, other_text
 
 CAUTION = "A small effect does not make a head useless: others may do the same."
@@ -65,6 +65,7 @@ class SwitchedOff:
         every = set(whole.every_head())
         self.off = tuple(head for head in where.request.off if head in every)  # the page has named the others
         self.effects: Effects | None = None  # until they are said
+        self.together: Together | None = None  # until it is said, and for less than two heads
         self.question = _question(whole, where)
         text = whole.text
         each = Request(whole.model, text.text, text.pair, question=self.question, **where.way(text.text))
@@ -102,6 +103,8 @@ class SwitchedOff:
                     drawn = answering.show_answer(self.whole, self.request, self._about(self.off))
             with effect:
                 self.effects = _effects(self.whole, self.each)
+                if len(self.off) > 1:
+                    self.together = _together(self.whole, self.request)
                 st.markdown(self._sentence(self.effects), width="content")
             if self.question is None:
                 with effect, st.container(horizontal=True, width="content"):
@@ -114,9 +117,11 @@ class SwitchedOff:
         every, values = effects.ranked(on), effects.on(on)
         if not self.off:
             return f"**{both(every[0])}** matters most here, **{both(every[-1])}** least."
-        if len(self.off) > 1:
-            return f"One head alone: **{both(every[0])}** matters most here, **{both(every[-1])}** least."
-        rank, size = every.index(self.off[0]) + 1, values[self.off[0]] / max(values[every[0]], 1e-12)
+        largest = max(values[every[0]], 1e-12)
+        if self.together is not None:
+            share = percent((self.together.sentence if on == "sentence" else self.together.answer) / largest, 0)
+            return f"**{of_all(self.off)}** together: {share} of **{every[0]}**’s effect, the largest alone."
+        rank, size = every.index(self.off[0]) + 1, values[self.off[0]] / largest
         most = f"**{every[0]}** matters most here"
         return f"{most}." if rank == 1 else f"{most}, **{self.off[0]}** {percent(size, 0)} as much."
 
@@ -142,12 +147,12 @@ class SwitchedOff:
         return drawn
 
     def _numbers(self, effects: Effects, on: str) -> list[PageChart]:
-        about, alone, effect = self._about(self.off), self._about(()), None
+        about, alone = self._about(self.off), self._about(())
         with st.container(width=900):
-            if self.off:
-                effect = _together(self.whole, self.request)
+            effect = _together(self.whole, self.request) if len(self.off) == 1 else self.together
+            if effect is not None:
                 _summary(effects, effect, self.off, self.question)
-            else:
+            elif not self.off:
                 _most(effects)
         drawn = [_effects_chart(effects, self.off, self.question, on, alone)]
         with st.container():  # without it, what is below would be drawn anew when the first head is switched off

@@ -129,6 +129,21 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     stays_on(page, "Find a head")
 
 
+def test_escape_closes_what_a_button_has_opened_and_leads_back_to_it(visitor: BrowserTab) -> None:
+    page, press = visitor.explore(pin="q3"), visitor.page.keyboard.press
+    for name, inside in (("Examples", "li button"), ("Drawing", ".drawing input:checked")):
+        go_to(page, name)
+        press("Enter")
+        expect(page.locator(inside).first).to_be_visible()
+        press("Tab")
+        press("Escape")
+        expect(page.locator(inside).first).to_be_hidden()
+        stays_on(page, name)
+        visitor.asked(pin="q3")  # one thing at a time
+    press("Escape")
+    visitor.asked(pin=None)
+
+
 def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) -> None:
     page, press = visitor.visit("/switch_off"), visitor.page.keyboard.press
     expect(page.get_by_text("A small effect does not make")).to_be_visible()

@@ -1,6 +1,7 @@
 // The settings of a drawing: the choices and their page elements, the same in every component.
-import { make } from "./dom.js";
+import { closedByEscape, make } from "./dom.js";
 import { linkRule } from "./geometry.js";
+/** @import { Children } from "./dom.js" */
 /** @import { Setting, Settings } from "./view.js" */
 
 /** @typedef {(fields: Record<string, any>, delay?: number) => void} Change */
@@ -111,6 +112,19 @@ export function linksChoice(change) {
     shown.textContent = rule.mode === "top" ? `${rule.value}` : rule.value.toFixed(2);
   };
   return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
+}
+
+// The menu *Drawing*, below its label.
+/** @type {(label: HTMLElement, ...settings: Children) => HTMLDetailsElement} */
+export function drawingMenu(label, ...settings) {
+  const menu = make("details", { class: "drawing" }, label, ...settings);
+  closedByEscape(
+    label,
+    menu,
+    () => menu.open,
+    () => (menu.open = false),
+  );
+  return menu;
 }
 
 // The label of the menu *Drawing*: which settings of a view differ from the `usual` ones, and what `more` is drawn.

@@ -30,6 +30,20 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+// Escape on `way`, or in the `box` that it opens, closes the box if it `isOpen`: the keyboard is then on `way`, and a
+// held word stays.
+/** @type {(way: HTMLElement, box: HTMLElement, isOpen: () => boolean, close: () => void) => void} */
+export function closedByEscape(way, box, isOpen, close) {
+  /** @type {(event: KeyboardEvent) => void} */
+  const onEscape = (event) => {
+    if (event.key !== "Escape" || !isOpen()) return;
+    event.stopPropagation();
+    close();
+    way.focus();
+  };
+  for (const part of new Set([way, box])) part.addEventListener("keydown", onEscape);
+}
+
 // Text from users, isolated so that its direction does not affect the text around it.
 /** @type {(text: string) => HTMLElement} */
 export const typedText = (text) => make("bdi", {}, text);

@@ -1,5 +1,5 @@
 // The comparison's page elements. What the user does is reported to the functions in `on`.
-import { SPECIALS, UNITS, begin, choice, differing, linksChoice, segments } from "../controls.js";
+import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, linksChoice, segments } from "../controls.js";
 import { make, typedText } from "../dom.js";
 import { keysOf } from "../reading.js";
 import { defaultsFor } from "../view.js";
@@ -84,7 +84,7 @@ function controlsOf(p, on) {
   );
   p.drawing = make("summary");
   p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box), p.subtract);
-  return make("details", { class: "drawing" }, p.drawing, p.controls);
+  return drawingMenu(p.drawing, p.controls);
 }
 
 /** @type {() => HTMLElement} */

@@ -1,5 +1,5 @@
 // The roles of one head as short labels that link to its card.
-import { make } from "../dom.js";
+import { closedByEscape, make } from "../dom.js";
 import { headName } from "../reading.js";
 import { colourOf } from "./roles.js";
 /** @import { Stores } from "./explorer.js" */
@@ -48,25 +48,21 @@ export class Chips {
           else if (isTouch && !box.classList.contains("open")) box.classList.add("open");
           else stage.send("card", headName(read.reading, role.head));
         },
-        onkeydown: (/** @type {KeyboardEvent} */ event) => hideTip(box, event),
         onblur: () => box.classList.remove("open", "shut"),
       },
       make("s", { class: role.active ? "active" : "" }),
       make("b", {}, role.name.replace(/ \(.*/, "")),
       make("span", { class: "soft" }, role.standing),
     );
+    closedByEscape(
+      button,
+      button,
+      () => !box.classList.contains("shut"),
+      () => (box.className = "chip shut"),
+    );
     box.onpointerleave = () => box.classList.remove("shut");
     box.append(button, tip);
     box.style.setProperty("--colour", colourOf(read.roles, role.role, look.heads));
     return box;
   }
-}
-
-// Escape closes only the explanation: a held word stays.
-/** @type {(box: HTMLElement, event: KeyboardEvent) => void} */
-function hideTip(box, event) {
-  if (event.key !== "Escape" || box.classList.contains("shut")) return;
-  event.stopPropagation();
-  box.classList.remove("open");
-  box.classList.add("shut");
 }

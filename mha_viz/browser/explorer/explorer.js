@@ -127,6 +127,7 @@ class Explorer {
     if (!isSame || isLed) stage.adopt(undefined, isOfSameTokens && !isLed);
     if (isStep && stage.view.roles) rememberRoles(true); // the tour has explained them
     this.#draw();
+    heads.tell();
     this.#turns.begin();
   }
 

@@ -1,5 +1,5 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
-import { SPECIALS, UNITS, begin, choice, differing, linksChoice, segments } from "../controls.js";
+import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
 import { DEFAULTS, firstView, isPair } from "../geometry.js";
 import { drawHeatmap, labelStep } from "../heatmap.js";
@@ -116,15 +116,7 @@ export class HeadView {
     this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
     const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#readout, this.#panels, this.note];
-    this.menu = make(
-      "details",
-      { class: "drawing" },
-      this.#usual,
-      this.#controls.box,
-      this.#composed,
-      this.#bar.box,
-      this.#table,
-    );
+    this.menu = drawingMenu(this.#usual, this.#controls.box, this.#composed, this.#bar.box, this.#table);
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
   }

@@ -52,6 +52,7 @@ export class Heads {
   #read;
   #stage;
   #say;
+  #turned = /** @type {{ head: number, isOff: boolean } | null} */ (null); // until the server has done it
 
   /** @param {Read} read @param {ReadingStage} stage @param {(words: string) => void} say */
   constructor(read, stage, say) {
@@ -122,7 +123,19 @@ export class Heads {
   turn(head) {
     if (isOfLayers(this.#read.reading)) return;
     this.#stage.send("off", headName(this.#read.reading, head));
+    this.#turned = { head, isOff: !this.isOff(head) };
     this.#say(`${mapName(this.#read.reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
+  }
+
+  // Once the head that was to be switched off or on is so, says it, and which later head changes most.
+  tell() {
+    const { reading, mode } = this.#read;
+    if (!this.#turned || this.isOff(this.#turned.head) !== this.#turned.isOff) return;
+    const { head, isOff } = this.#turned;
+    this.#turned = null;
+    const most = mode?.moved.indexOf(1) ?? -1; // their shares are of the largest
+    const later = most < 0 ? "" : ` ${mapName(reading, most)} changes most.`;
+    this.#say(`${mapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);
   }
 
   /** @type {(head: number) => boolean} */

@@ -1,5 +1,5 @@
 // The page elements of the sentence component. What the user does is reported to the functions in `on`.
-import { make } from "../dom.js";
+import { closedByEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
 /** @import { Typed } from "../memory.js" */
@@ -83,14 +83,13 @@ function field(label, placeholder, on) {
 function examplesOf(p, on) {
   p.examples = quietButton({ "aria-expanded": false, onclick: on.examples }, "Examples");
   p.examples.classList.add("examples");
-  /** @type {(event: KeyboardEvent) => void} */
-  const onkeydown = (event) => {
-    if (event.key !== "Escape" || p.list.hidden) return;
-    event.stopPropagation(); // handles one key press once: the held word stays
-    on.close();
-  };
-  p.examples.onkeydown = onkeydown;
-  p.list = make("ul", { hidden: true, onkeydown });
+  p.list = make("ul", { hidden: true });
+  closedByEscape(
+    p.examples,
+    p.list,
+    () => !p.list.hidden,
+    () => showExamples(p, false),
+  );
 }
 
 // The sentences that were typed before, in this browser.
@@ -98,15 +97,13 @@ function examplesOf(p, on) {
 function historyOf(p, on) {
   const title = "Sentences that you typed; only this browser remembers them";
   p.history = quietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
-  /** @type {(event: KeyboardEvent) => void} */
-  const onkeydown = (event) => {
-    if (event.key !== "Escape" || p.past.hidden) return;
-    event.stopPropagation();
-    showPast(p, false);
-    p.history.focus();
-  };
-  p.history.onkeydown = onkeydown;
-  p.past = make("ul", { hidden: true, onkeydown });
+  p.past = make("ul", { hidden: true });
+  closedByEscape(
+    p.history,
+    p.past,
+    () => !p.past.hidden,
+    () => showPast(p, false),
+  );
 }
 
 // Lists the sentences that were typed before, with a button to forget them.

@@ -34,7 +34,6 @@ class Sentence {
     pair: () => this.#togglePair(),
     history: () => this.#toggle(this.#part.past, showPast, showExamples),
     examples: () => this.#toggle(this.#part.list, showExamples, showPast),
-    close: () => this.#closeExamples(),
     choose: () => this.#choose(),
     model: (name) => this.#send("model", name),
   });

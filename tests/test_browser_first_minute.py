@@ -175,6 +175,7 @@ def _roles_wait_to_be_asked_for_and_are_remembered(visitor: BrowserTab) -> None:
     visitor.unfold()
     visitor.page.get_by_label("Known roles").check()
     expect(badges.nth(10)).to_be_attached()
+    visitor.asked(roles="on")  # so that others see them too
     visitor.explore()  # the browser remembers
     expect(badges.nth(10)).to_be_attached()
     visitor.explore(roles="off")  # a link takes precedence

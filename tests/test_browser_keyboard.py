@@ -130,7 +130,8 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
 
 
 def test_escape_closes_what_a_button_has_opened_and_leads_back_to_it(visitor: BrowserTab) -> None:
-    page, press = visitor.explore(pin="q3"), visitor.page.keyboard.press
+    page, press = visitor.visit("/", pin="q3"), visitor.page.keyboard.press
+    visitor.drawn()
     for name, inside in (("Examples", "li button"), ("Drawing", ".drawing input:checked")):
         go_to(page, name)
         press("Enter")

@@ -154,9 +154,10 @@ class Explorer {
   }
 }
 
-// The address states whether roles are shown only if that differs from what this browser remembers.
+// The address states that roles are shown, for whoever gets it; that they are not, only where this browser remembers
+// otherwise.
 /** @type {(view: ReadingView) => string | null} */
-const rolesName = ({ roles }) => (roles === remembersRoles() ? null : roles ? "on" : "off");
+const rolesName = ({ roles }) => (roles ? "on" : remembersRoles() ? "off" : null);
 
 // Splits the data into a packet and the roles, which follow it as JSON, preceded by their length.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */

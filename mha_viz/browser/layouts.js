@@ -48,11 +48,14 @@ const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that
 
 // Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side, `below` the
 // room for a bar below each.
-/** @type {(width: number, layers: number, heads: number, height: number, below?: number) => GridLayout} */
-export function gridLayout(width, layers, heads, height, below = 0) {
+/**
+ * @type {(width: number, layers: number, heads: number, height: number, below?: number, most?: number) =>
+ *   GridLayout}
+ */
+export function gridLayout(width, layers, heads, height, below = 0, most = STEP.most) {
   const [left, top] = [30, 22];
   const fit = Math.min((width - left) / heads, Math.max(STEP.tall, (height - top) / layers - below));
-  const step = Math.max(STEP.least, Math.min(STEP.most, Math.floor(fit)));
+  const step = Math.max(STEP.least, Math.min(most, Math.floor(fit)));
   const gap = step >= 30 ? 4 : 3;
   const down = step + below;
   return { left, top, step, size: step - gap, down, width: left + heads * step, height: top + layers * down };
@@ -64,10 +67,12 @@ export function gridCellAt({ left, top, step, down }, layers, heads, x, y) {
   return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
 }
 
-// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart.
-/** @type {(width: number, R: number, C: number, height: number, label: number) => LinksLayout} */
-export function linksLayout(width, R, C, height, label) {
-  const rowHeight = Math.max(17, Math.min(34, Math.floor(height / Math.max(R, C))));
+// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most.
+/**
+ * @type {(width: number, R: number, C: number, height: number, label: number, tallest?: number) => LinksLayout}
+ */
+export function linksLayout(width, R, C, height, label, tallest = 34) {
+  const rowHeight = Math.max(17, Math.min(tallest, Math.floor(height / Math.max(R, C))));
   const column = Math.max(40, Math.min(label, Math.floor(width * 0.34)));
   return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
 }

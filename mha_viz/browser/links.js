@@ -24,6 +24,7 @@ import { isShare } from "./view.js";
 
 /** @typedef {{ head: ShownHead, weight: number, from: number, to: number }} Link from one height to another, pixels */
 
+const TEXT = 16; // pixels of the largest letters, which hints may make much wider than those of 15
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
 const SEEN = 16; // pixels of a line between its number and the word that it reaches
 // Links above a weight, the strongest of a text; those above another one in any case where no other number stands.
@@ -32,7 +33,8 @@ const CURVE = 16; // steps along a curve: a number may be on each, from the quer
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
-export const linksLabel = (rows, cols, look) => widest(rows, cols, look.textFont(15)) + 8;
+export const linksLabel = (rows, cols, look) =>
+  Math.max(widest(rows, cols, look.textFont(15)) + 8, widest(rows, cols, look.textFont(TEXT)) + 1);
 
 // scene: {rows, cols, heads: [{head, colour, dash, part, mask, shade}], focus: {row, col, rows?, cols?}|null, quiet: no
 // numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the room for
@@ -47,6 +49,7 @@ export function drawLinks(canvas, scene, look, scroll) {
     Math.max(most, scene.cols.length),
     look.height,
     label,
+    look.tallest,
   );
   const visible = Math.min(layout.height, look.height);
   const context = fit(canvas, look.width, visible);
@@ -108,7 +111,7 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
  *   void}
  */
 function tokens(context, scene, layout, look, [above, below]) {
-  const size = Math.max(10, Math.min(16, layout.rowHeight - 6));
+  const size = Math.max(10, Math.min(TEXT, layout.rowHeight - 6));
   const { focus } = scene;
   /** @type {(list: Unit[], isQuery: boolean) => void} */
   const side = (list, isQuery) =>

@@ -31,6 +31,7 @@ import { isUnanswered } from "./post.js";
  * @property {number} [above]
  * @property {number} [most]
  * @property {number} [largest]
+ * @property {number} [tallest]
  */
 
 /**

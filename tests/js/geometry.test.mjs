@@ -460,6 +460,7 @@ test("where the width allows it a head takes 45 pixels and more, however high th
     assert.equal(gridLayout(430, layers, heads, 420).width <= 430, true);
   }
   assert.equal(gridLayout(2000, 6, 12, 10000).step, 80);
+  assert.equal(gridLayout(490, 2, 4, 10000, 0, 112).step, 112, "where there are few heads, they are larger");
   assert.equal(gridLayout(2000, 6, 12, 22 + 6 * 60).step, 60); // a grid that is high enough already does not scroll
 });
 
@@ -504,6 +505,7 @@ test("token links: both columns inside the width, rows readable at any length", 
     assert.equal(links.height, links.rowHeight * n);
   }
   assert.equal(linksLayout(500, 3, 10, 560, 60).height, linksLayout(500, 10, 3, 560, 60).height);
+  assert.equal(linksLayout(500, 5, 5, 560, 60, 50).rowHeight, 50, "where a text is alone, its rows are taller");
 });
 
 test("heatmap: the pointer finds its cell, and none on a label", () => {

@@ -18,7 +18,7 @@ const WIDE = 44; // pixels for "L11H11"
  */
 export function drawGrid(canvas, reading, view, look, below) {
   const { layers, heads } = gridOf(reading);
-  const layout = gridLayout(look.width, layers.length, heads.length, look.height, below);
+  const layout = gridLayout(look.width, layers.length, heads.length, look.height, below, look.largest);
   const context = fit(canvas, layout.width, layout.height);
   const ratio = resolution(canvas);
   const size = Math.max(1, Math.floor(layout.size * ratio));

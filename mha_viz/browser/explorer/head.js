@@ -42,6 +42,7 @@ const BEGUN = [
 ];
 
 const MOST_FADED = 128; // tokens
+const FEW = { tallest: 50, largest: 60 }; // pixels of a row and of a cell of a short text
 
 /** @type {(label: string) => HTMLCanvasElement} */
 export const surface = (label) => make("canvas", { tabIndex: 0, role: "application", "aria-label": label });
@@ -190,12 +191,12 @@ export class HeadView {
     const scroll = this.#scroller.scrollTop;
     this.#scroller.style.maxHeight = `${height}px`;
     this.#heatBox.style.maxHeight = `${height + 60}px`;
-    const links = drawLinks(this.#links, scene, { ...look, width, height }, scroll);
+    const links = drawLinks(this.#links, scene, { ...look, ...FEW, width, height }, scroll);
     this.#tall.style.height = `${links.height}px`;
     const heat = drawHeatmap(
       this.#heat,
       { ...scene, head, marked: this.#marked() },
-      { ...look, width: across, height },
+      { ...look, ...FEW, width: across, height },
     );
     this.#layouts = { links, heat };
     this.#shownRows.textContent = shownRows(links, scene, scroll, height);

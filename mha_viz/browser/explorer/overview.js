@@ -18,6 +18,7 @@ import { RoleSwitch } from "./switch.js";
 /** @import { Recipes } from "./recipe.js" */
 /** @import { Stores } from "./explorer.js" */
 
+const LARGEST = 112; // pixels of a head, where there are few
 const BAR = 6; // pixels for the bar of a recipe, below each head
 const LAYERS =
   "A model reads a text in layers, one after the other. In each, several heads look at all words side by side.";
@@ -83,7 +84,7 @@ export class Overview {
     const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
     if (key === this.#pictured) return;
     this.#pictured = key;
-    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height }, below);
+    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height, largest: LARGEST }, below);
     this.#drawRecipes();
   }
 

@@ -238,6 +238,32 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
 
 
+# The pill that says that it is the next step, as it is read.
+NEXT = """() => [...document.querySelectorAll(".stButtonGroup button p")]
+    .filter((name) => getComputedStyle(name, "::before").content.includes("Next"))
+    .map((name) => name.textContent)"""
+
+
+@pytest.mark.parametrize(
+    ("scene", "following"),
+    [
+        ("random", "Penalty"),
+        ("current", "Roles appear"),
+        ("toy", "Two layers"),
+        ("repeater", "Small tasks"),
+        ("tasks", "2"),
+    ],
+)
+def test_an_answer_is_followed_by_the_next_step(visitor: BrowserTab, scene: str, following: str) -> None:
+    page = visitor.visit("/why_heads_differ", experiment=scene)
+    answer = page.locator(".st-key-lab_guess button").first
+    expect(answer).to_be_visible()
+    assert page.evaluate(NEXT) == []
+    answer.click()
+    expect(answer).to_have_attribute("aria-checked", "true")
+    assert page.evaluate(NEXT) == [following]
+
+
 MARKED = """player => ["row", "col"].map((mark) =>
     [...player.querySelectorAll(`.sentence .${mark}`)].map((word) => word.textContent).join())"""
 PICTURES = f"""maps => maps.map((map) => ({FINGERPRINT})(map)[0])"""

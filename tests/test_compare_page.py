@@ -202,6 +202,13 @@ def test_a_link_to_two_panels_opens_with_their_difference_unless_it_was_closed()
         assert any("difference" in label for label in labels) is offered
 
 
+def test_with_and_without_heads_opens_without_the_layer_before() -> None:
+    here = visit(show="off", head="L5H3")
+    assert "All heads of layer 4 are switched off" in here.said
+    assert heads(here) == ["L5H3", "L5H3"]
+    assert panels(here)["start"]["diff"] == "0-1"
+
+
 def test_another_model_opens_with_the_difference(tiny_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     both = [str(tiny_folder(family)) for family in ("bert", "distilbert")]
     monkeypatch.setenv(catalog.SETTING, ",".join(["minilm", *both]))

@@ -21,6 +21,7 @@ from mha_viz.models import snapshots
 from mha_viz.numerals import percent
 from mha_viz.training import toy_maps
 from mha_viz.training.lab import EXPERIMENTS
+from mha_viz.training.tasks import LINKED
 from mha_viz.ui import lesson, navigation
 from mha_viz.ui.inside import page as inside
 from mha_viz.ui.inside.steps import STEPS
@@ -387,6 +388,14 @@ def test_what_a_toy_shows_follows_its_numbers() -> None:
     assert "who a pronoun refers to" not in playing(learned(trained="hidden"))["verdict"], "it did not learn that"
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
     assert second.startswith("As you expected, the second layer finds it; L1H1 does, with L0H0")
+
+
+def test_numbers_on_the_stage_are_in_per_cent_and_relations_have_one_name() -> None:
+    for scene in (*EXPERIMENTS, *learning.TOYS):
+        page = visit("why heads differ", experiment=scene)
+        for mark in playing(page)["marks"]:
+            assert all(note.endswith("%") for note in mark["notes"]), scene
+            assert mark["name"] != LINKED or LINKED in page.said, scene
 
 
 # ---- The ways to the stage --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ LETTERS = "abdegkmt"
 MARKS = "▲●■◆★✚"
 WORDS = 2 * len(MARKS)  # per sentence
 CHANCE = 1 / len(LETTERS)  # accuracy of a guess
-BEFORE, LINKED, ITSELF = RELATIONS = "the word before", "the linked word", "the word itself"
+BEFORE, LINKED, ITSELF = RELATIONS = "the word before", "the word marked alike", "the word itself"
 
 Integers = npt.NDArray[np.int64]
 
@@ -33,9 +33,7 @@ class LabTask(NamedTuple):
 
 
 # A relation of position and one of content, of every word at once.
-TWO_RELATIONS = LabTask(
-    (BEFORE, LINKED), "Each word names two letters: ○ of the word before, □ of the one marked alike."
-)
+TWO_RELATIONS = LabTask((BEFORE, LINKED), "Each word names the letters of ○ the word before, □ the word marked alike.")
 # Only the current position matters.
 OWN_LETTER = LabTask(
     (ITSELF,), "Each word names one letter: its own, which also passes beside the heads.", is_residual=True

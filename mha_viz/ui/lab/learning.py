@@ -19,7 +19,7 @@ from mha_viz.figures.role_map import score_curves
 from mha_viz.figures.theme import Theme
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
-from mha_viz.numerals import counted, decimal, percent, weight
+from mha_viz.numerals import counted, percent, weight
 from mha_viz.training import toy_maps
 from mha_viz.training.predictions import Outcome, in_one_sentence
 from mha_viz.ui import address, download_panel, navigation
@@ -47,8 +47,8 @@ class Toy(NamedTuple):
     """A toy model as the stage shows it.
 
     ``skills``: by their names in its history; ``places``: for each, the word that a word of the sentence should look
-    at; ``outcome``: what a training, by its name, shows; ``loss``: of which words it is; ``measured``, ``form``: what
-    the scores are, and how they are written; ``off``: heads that are worth switching off.
+    at; ``outcome``: what a training, by its name, shows; ``loss``: of which words it is; ``measured``: what
+    the scores are; ``off``: heads that are worth switching off.
     """
 
     short: str
@@ -64,7 +64,6 @@ class Toy(NamedTuple):
     trainings: Mapping[str, str]
     loss: str = "loss"
     measured: str = "right"
-    form: Callable[[float], str] = percent
     off: str = ""
 
 
@@ -188,7 +187,7 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         maps=shipped.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
         places=np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()]),
-        notes=[[f"{head_of(row)} {toy.form(row['accuracy'])}" for row in of_task] for of_task in rows],
+        notes=[[f"{head_of(row)} {percent(row['accuracy'])}" for row in of_task] for of_task in rows],
         curves=Curves(toy.loss, losses([one.loss for one in trainings], [*toy.trainings].index(model))),
         strip=Strip(
             "W_Q",
@@ -216,7 +215,7 @@ def _at_a_step(name: str, model: str, step: int) -> list[str]:
         row = best(model, task, step)
         query, key = max(places.items())
         link = f"“{shipped.words[query]}” → “{shipped.words[key]}”: {weight(maps[(*head_of(row), query, key)])}"
-        score, rule = (toy.form(row[name]) for name in ("accuracy", "baseline"))
+        score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
         scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
         lines.append(f"| {skill.name} | {both(head_of(row))} | {scored} | {link} |")
     return lines
@@ -357,7 +356,6 @@ TOYS: Mapping[str, Toy] = MappingProxyType(
             source="Olsson et al. 2022, *In-context Learning and Induction Heads*.",
             trainings={toy_maps.REPEATER: "repeated words"},
             measured="mean weight",
-            form=partial(decimal, digits=2),
             off="L0H0.L0H3",  # both look at the word before: without one the answer stays, without both it is lost
         ),
     }

@@ -60,7 +60,8 @@ def any_value(kind: str, proto: Any, random: Random) -> Any:
     if kind in ("plotly_chart", "dataframe"):
         points = [{"customdata": random.choice(_HEADS), "point_index": 1, "curve_number": 0, "x": 1, "y": 2}]
         points = points[: random.randint(0, 1)] if kind == "plotly_chart" else []
-        return json.dumps({"selection": {"points": points, "point_indices": [1], "box": [], "lasso": []}})
+        rows = [random.randint(-1, 99) for _ in range(random.randint(0, 1))]
+        return json.dumps({"selection": {"points": points, "point_indices": [1], "box": [], "lasso": [], "rows": rows}})
     if kind == "tab_container":
         return "one"
     return random.random() < 0.5

@@ -136,6 +136,7 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     expect(page.locator(f"{MAP} summary")).to_be_focused()
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
     page = visitor.roles(kinds="position", relation="mod")
+    a_box_before_a_row_opens_the_card_at_every_click(visitor)
     a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor)
     open_by_search(page, "L3H1")
     visitor.asked(head="L3H1", kinds="position", relation="mod")
@@ -161,6 +162,28 @@ def a_link_in_a_table_opens_the_card_without_loading_the_page_again(visitor: Bro
     expect(page.get_by_role("textbox", name="Filter relations")).to_have_value("mod")
     page.go_back()
     expect(opened).to_have_count(0)
+
+
+def a_box_before_a_row_opens_the_card_at_every_click(visitor: BrowserTab) -> None:
+    page = visitor.page
+    page.get_by_text("All numbers of these roles", exact=True).click()
+    table = page.locator(".st-key-rows_roles [data-testid=stDataFrame]")
+    for row, head in ((0, "L0H2"), (1, "L1H8"), (1, "L1H8")):
+        table.click(position={"x": 18, "y": 50 + 33 * row})
+        visitor.asked(head=head)
+        opened = page.get_by_role("heading", name=head, exact=False).first
+        expect(opened).to_be_focused()
+        expect(opened).to_be_in_viewport()
+        if row == 1:
+            page.go_back()  # the box stays ticked, and the next click opens its head again
+            visitor.asked(head="L0H2")
+    table.locator("canvas").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+Space")
+    expect(page.get_by_role("heading", name="L1H8 (2-9)", exact=True)).to_be_focused()
+    for _ in range(2):
+        page.go_back()
+    visitor.asked(head=None)
 
 
 def a_click_after_a_link_works(visitor: BrowserTab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import os
 import re
@@ -108,6 +109,14 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     ):
         assert words not in page.said
         assert words in seen().said
+
+
+@pytest.mark.parametrize("corpus", ["grammar", "file", "0" * 64])
+def test_the_page_has_its_title_where_nothing_is_measured_yet(corpus: str) -> None:
+    page = visit(corpus=corpus)
+    assert [title.value for title in page.at.main.markdown if title.value.startswith("## ")] == [
+        "## What the heads of MiniLM do"
+    ]
 
 
 def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() -> None:
@@ -292,6 +301,27 @@ def test_tables_begin_with_three_columns_in_plain_words() -> None:
     assert "<b>58.4%</b>" in line
     assert "nearest mention" in mentions
     assert {"All numbers of the relations", "All numbers of coreference"} <= {box.label for box in page.at.expander}
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("roles", "head"), ("relations", "best head"), ("coreference", "best head")]
+)
+def test_the_box_before_a_row_of_all_numbers_opens_its_head_at_every_click(table: str, column: str) -> None:
+    page = numbers(relation="mod")
+    heads = [named.split()[0] for named in drawn_as(page, table).value[column]]
+    for rows, head in (([2], heads[2]), ([], heads[2]), ([0], heads[0])):  # the second click empties the box
+        page.at.query_params.pop("head", None)
+        page.forge(drawn_as(page, table).proto.id, string_value=json.dumps({"selection": {"rows": rows}}))
+        page.check()
+        assert page.url == {"relation": "mod", "head": head}
+    for odd in ([len(heads)], [-1], ["x"], [None], [[0]]):
+        page.forge(drawn_as(page, table).proto.id, string_value=json.dumps({"selection": {"rows": odd}}))
+        page.check()
+        assert page.url["head"] == heads[0]
+
+
+def drawn_as(page: PageSession, table: str) -> Any:
+    return next(one for one in page.at.dataframe if one.proto.id.endswith(f"-rows_{table}"))
 
 
 def test_two_models_are_compared_by_bars_and_all_their_numbers_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ NOT_WALKED: Mapping[str, str] = {
     "ranked": SAME_ADDRESS,
     "corpus_file": SAME_ADDRESS,
     "card_relation_": SAME_ADDRESS,
+    "rows_": "boxes before the rows of all numbers, which are drawn on a canvas; tests/test_browser_roles.py",
     "card_role_": SAME_ADDRESS,
     "search_": "what is typed is in the address once the search begins",
     "lab_identical_": SAME_ADDRESS,

@@ -100,6 +100,24 @@ test("on the page that a link leads to the keyboard goes on at the heading, unti
   assert.equal(done.length, 2);
 });
 
+test("a row of all numbers brings the card that opens, but not the one that is open", () => {
+  globalThis.HTMLAnchorElement = class {};
+  globalThis.Element = class {
+    closest = (/** @type {string} */ part) => (part === "[data-testid=stDataFrame]" ? this : null);
+  };
+  const links = new HeadLinks();
+  links.watch(() => {});
+  drawn[".st-key-head_card"] = { ...title("the old card"), textContent: "L0H2 (1-3)" };
+  const click = new Event("click");
+  Object.defineProperty(click, "target", { value: new Element() });
+  document.dispatchEvent(click);
+  links.arrive();
+  assert.deepEqual(done, []);
+  drawn[".st-key-head_card"] = { ...title("its card"), textContent: "L0H3 (1-4)" };
+  links.arrive();
+  assert.deepEqual(done, ["keyboard on its card", "its card"]);
+});
+
 test("the card that a click asks for takes the keyboard however late it comes, unless a person acts before", () => {
   globalThis.Element = globalThis.HTMLAnchorElement = class {
     search = "?head=L0H2";

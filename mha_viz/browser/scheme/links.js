@@ -8,6 +8,7 @@ const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER}`;
 /** @type {() => null} */
 const nothing = () => null;
 const SQUARE = ".mha-map td a";
+const ALL_NUMBERS = "[data-testid=stDataFrame]"; // Streamlit's table, a row of which opens a head on the server
 const KIND = ".mha-map p a";
 
 export class HeadLinks {
@@ -21,21 +22,33 @@ export class HeadLinks {
     /** @type {(event: MouseEvent) => void} */
     const onClick = (event) => {
       const link = linkOf(event);
+      if (!link) onRow(event);
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       const name = link.matches(KIND) ? "kinds" : link.matches(CHAPTER) ? "chapter" : "head";
       const value = new URLSearchParams(link.search).get(name) ?? "";
-      this.#find = FIND[name](value, link.hash.slice(1));
-      this.#ignoreActs();
-      this.#ignoreActs = whenActed(() => (this.#find = nothing));
+      this.#expect(FIND[name](value, link.hash.slice(1)));
       open({ [name]: value });
+    };
+    /** @type {(event: Event) => void} */
+    const onRow = ({ target }) => {
+      if (target instanceof Element && target.closest(ALL_NUMBERS)) this.#expect(anotherCard());
     };
     document.addEventListener("click", onClick);
     document.addEventListener("keydown", walk);
+    document.addEventListener("keydown", onRow, true); // before the table stops it
     return () => {
       document.removeEventListener("click", onClick);
       document.removeEventListener("keydown", walk);
+      document.removeEventListener("keydown", onRow, true);
     };
+  }
+
+  /** @type {(find: () => HTMLElement | null) => void} */
+  #expect(find) {
+    this.#find = find;
+    this.#ignoreActs();
+    this.#ignoreActs = whenActed(() => (this.#find = nothing));
   }
 
   // After a change of the page: goes to what was asked for if it has come, and the keyboard with it.
@@ -70,11 +83,24 @@ function walk(event) {
   next.focus();
 }
 
+/** @type {() => HTMLElement | null} */
+const titleOfCard = () => document.querySelector(".st-key-head_card :is(h2, h3)");
+
+// Finds the card of another head than the one that is open.
+/** @type {() => () => HTMLElement | null} */
+function anotherCard() {
+  const before = titleOfCard()?.textContent;
+  return () => {
+    const title = titleOfCard();
+    return title && title.textContent !== before ? title : null;
+  };
+}
+
 /** @type {Record<string, (value: string, place: string) => () => HTMLElement | null>} */
 const FIND = {
   kinds: () => nothing,
   head: (head) => () => {
-    const title = /** @type {HTMLElement | null} */ (document.querySelector(".st-key-head_card :is(h2, h3)"));
+    const title = titleOfCard();
     return title?.textContent.startsWith(`${head} `) ? title : null;
   },
   chapter: (chapter, place) => {

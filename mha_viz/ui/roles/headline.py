@@ -21,14 +21,17 @@ RULE = (
 )
 
 
-def show_headline(model: catalog.Model, evidence: Evidence, is_open: bool = False) -> None:
-    """Say how many heads do something that has a name, and for what the corpus is too small; ``is_open``: whether one
-    of them is shown."""
-    profile = evidence.profiles[0]
-    layers, heads = profile.shape
-    st.markdown(f"## What the {layers * heads} heads of {plain(model.label.partition(',')[0])} do")
+def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool = False) -> None:
+    """The title of the page and, once there is evidence, how many heads do something that has a name, and for what the
+    corpus is too small; ``is_open``: whether one of them is shown."""
+    layers, heads = evidence.profiles[0].shape if evidence else (0, 0)
+    st.markdown(
+        f"## What the {f'{layers * heads} ' if evidence else ''}heads of {plain(model.label.partition(',')[0])} do"
+    )
+    if evidence is None:
+        return
     st.markdown(_sentence(evidence, layers * heads, is_open))
-    pieces = profile.facts["counts"].get("pieces", FEW)
+    pieces = evidence.profiles[0].facts["counts"].get("pieces", FEW)
     if pieces < FEW:
         remark(f"This corpus has {pieces:,} pieces: too few for position, delimiter and broad roles to mean much.")
 

@@ -73,9 +73,8 @@ def evidence_on(model: catalog.Model, corpus: str) -> Evidence | None:
 
 def _offer(model: catalog.Model) -> None:
     st.markdown(
-        f"The heads of {plain(model.label)} have not been measured on the built-in corpus yet. It has "
-        f"{len(built_in().sentences):,} English sentences with *gold annotation*, that is, with their correct "
-        "dependencies and coreference; a small model reads them in seconds, a large one in minutes."
+        f"They have not been measured on the built-in corpus yet: {len(built_in().sentences):,} English sentences with "
+        "their correct dependencies and coreference. A small model reads them in seconds, a large one in minutes."
     )
     st.button("Measure the heads", type="primary", key="measure", on_click=_start, args=(model, sentences_given()))
 

@@ -273,8 +273,7 @@ def show_table(evidence: Evidence) -> None:
         columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
         columns["gain in points"] = st.column_config.NumberColumn(format="%.1f")
         columns["in words"] = st.column_config.TextColumn(width="large")
-        table = table_of_roles(evidence, kinds)
-        st.dataframe(table, hide_index=True, width="stretch", column_config=columns, key="every_role")
+        score_rows.all_numbers("roles", table_of_roles(evidence, kinds), columns, "head")
 
 
 def _row(finding: Finding) -> ScoreRow:

@@ -57,14 +57,17 @@ def show_roles(where: Address) -> None:
             corpus = _choices(model, address.now().get("corpus"))
         left, right = st.columns([7, 4], gap="large")  # on a phone, the left one comes first
     with left:
-        if not ready(model):
-            return inference.download(model)
-        evidence = None if refused(where, "roles are measured") else evidence_on(model, corpus)
+        is_here, evidence, head = ready(model), None, None
+        if is_here and not refused(where, "roles are measured"):
+            evidence = evidence_on(model, corpus)
         if evidence is not None:
             evidence = evidence._replace(repeats=repeated.measured_heads(model))
             head = _existing(evidence, where.head)
-            with title:
-                headline.show_headline(model, evidence, head is not None)
+        with title:
+            headline.show_headline(model, evidence, head is not None)
+        if not is_here:
+            return inference.download(model)
+        if evidence is not None:
             show_map(evidence, head)
             headline.corpus(evidence)
         elif where.head is not None:
@@ -88,8 +91,9 @@ def show_roles(where: Address) -> None:
 
 def _numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
     """Show everything that was measured: of the open head, of all roles and relations, on other corpora and models."""
-    if head is not None:
-        head_card.show_numbers(model, evidence, head)
+    with st.container():  # also if it is empty: what follows keeps its place, and stays unfolded
+        if head is not None:
+            head_card.show_numbers(model, evidence, head)
     show_table(evidence)
     headline.trust(evidence)
     relations.show_relations(evidence)

@@ -87,8 +87,7 @@ def _syntax(evidence: Evidence) -> None:
     }
     score_rows.draw("Relation", columns, _rows(table, _linked(table), tuple(columns.values())))
     with st.expander("All numbers of the relations"):
-        shown = percentages(table, SHARES)
-        st.dataframe(shown, hide_index=True, width="stretch", column_config=_columns(), key="relations")
+        score_rows.all_numbers("relations", percentages(table, SHARES), _columns())
     beaten = table[table["better"] != "the head"]
     if len(beaten):
         st.markdown(
@@ -171,8 +170,7 @@ def _coreference(evidence: Evidence) -> None:
     names = {"nearest mention": "nearest", "same form": "same form", "best untrained head": "untrained"}
     score_rows.draw("Mention", names, _rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
     with st.expander("All numbers of coreference"):
-        shares = percentages(shown, numbers)
-        st.dataframe(shares, hide_index=True, width="stretch", column_config={**columns, "better": better})
+        score_rows.all_numbers("coreference", percentages(shown, numbers), {**columns, "better": better})
     beaten = shown[shown["better"] != "the head"]
     if len(beaten):
         listed = "; ".join(MENTIONS[name] for name in beaten["mention"])
@@ -239,7 +237,7 @@ def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
         if st.toggle("All numbers of both models", key="numbers_of_both"):
             percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
             columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
-            st.dataframe(percentages(shown, percents), hide_index=True, width="stretch", column_config=columns)
+            score_rows.all_numbers("models", percentages(shown, percents), columns, f"{model.name}: head")
 
 
 def _typed(model: catalog.Model) -> list[catalog.Model]:

@@ -56,7 +56,7 @@ def show_replications(model: catalog.Model, evidence: Evidence) -> None:
     with st.expander("All numbers of these roles"):
         table = _table(reference, here)
         shown = percentages(table, [name for name in shares if name in table])
-        st.dataframe(shown, hide_index=True, width="stretch", column_config=config, key="replications")
+        score_rows.all_numbers("replications", shown, config, "head")
 
 
 def _name(finding: Finding) -> str:

@@ -1,11 +1,12 @@
-"""Scores at a glance: what is scored in words, the head, and a bar with a tick for each baseline."""
+"""Scores at a glance: what is scored in words, the head, and a bar with a tick for each baseline; and all numbers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -14,7 +15,9 @@ from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.numerals import percent
 from mha_viz.ui import address
+from mha_viz.ui.bound import go
 from mha_viz.ui.components import apply_style
+from mha_viz.ui.parts import guarded
 
 
 class ScoreRow(NamedTuple):
@@ -49,6 +52,25 @@ def draw(
         f"<thead><tr><th>{escape(heading)}</th><th>{escape(second)}</th><th>Right</th></tr></thead>"
         f"<tbody>{body}</tbody></table>"
     )
+
+
+def all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "best head") -> None:
+    """Show a data frame; the box before a row opens the card of the head in its column ``head``."""
+    heads = [written.split()[0] for written in table[head]]
+    st.dataframe(
+        table, hide_index=True, width="stretch", column_config=columns, key=f"rows_{name}", selection_mode="single-row",
+        on_select=partial(_on_row, f"rows_{name}", heads),
+    )  # fmt: skip
+
+
+@guarded()
+def _on_row(key: str, heads: list[str]) -> None:
+    """A box that is emptied opens its head, too: another may be open by now, or none."""
+    last = f"{key}_last"
+    match st.session_state[key]["selection"]["rows"] or st.session_state.get(last):
+        case [int(row)] if 0 <= row < len(heads):
+            st.session_state[last] = [row]
+            go(head=heads[row], on=None, pin=None, link=None)
 
 
 def _line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) -> str:

@@ -314,25 +314,35 @@ export function chosen({ w: values, R, C, signed }, links) {
 
 const LOG_DECADES = 3; // logarithmic shades run from 0.001 to 1
 
-// The shade of every cell, 0…255. fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
+/**
+ * How numbers are shaded: each times the factor of its row, of which `shade` makes 0…255; above, it is clipped.
+ *
+ * @typedef {{ factors: Float64Array, shade: (size: number) => number }} Shading
+ */
+
+/** @type {(size: number) => number} */
+const linear = (size) => size;
+/** @type {(size: number) => number} */
+const logarithmic = (size) => (size > 0 ? 255 * (1 + Math.log10(size) / LOG_DECADES) : 0);
+
+// fixed: 0–1; head: up to the largest weight shown; row: up to each row's.
+/** @type {(part: ShownBlock, scale: string) => Shading} */
+export function shading(part, scale) {
+  const { w, R, C } = part;
+  const factors = new Float64Array(R);
+  if (scale === "log") return { factors: factors.fill(1), shade: logarithmic };
+  if (scale !== "row") return { factors: factors.fill(255 / ((scale === "head" && part.max) || 1)), shade: linear };
+  for (let r = 0; r < R; r++) factors[r] = 255 / (greatest(w.subarray(r * C, r * C + C)) || 1);
+  return { factors, shade: linear };
+}
+
+// The shade of every cell, 0…255.
 /** @type {(part: ShownBlock, scale: string) => Uint8ClampedArray} */
-export function shades({ w: values, R, C, max, signed }, scale) {
-  const w = signed ? values.map(Math.abs) : values;
+export function shades(part, scale) {
+  const { w, R, C } = part;
+  const { factors, shade } = shading(part, scale);
   const out = new Uint8ClampedArray(R * C); // rounds and clips its values
-  for (let r = 0; r < R; r++) {
-    const [from, to] = [r * C, r * C + C];
-    if (scale === "log") {
-      for (let i = from; i < to; i++) out[i] = w[i] > 0 ? 255 * (1 + Math.log10(w[i]) / LOG_DECADES) : 0;
-      continue;
-    }
-    let top = scale === "head" ? max : 1;
-    if (scale === "row") {
-      top = 0;
-      for (let i = from; i < to; i++) if (w[i] > top) top = w[i];
-    }
-    const factor = 255 / (top || 1);
-    for (let i = from; i < to; i++) out[i] = w[i] * factor;
-  }
+  for (let r = 0, i = 0; r < R; r++) for (const end = i + C; i < end; i++) out[i] = shade(Math.abs(w[i]) * factors[r]);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Colours and canvas basics shared by the drawings.
-/** @import { Block, Unit } from "./geometry.js" */
+/** @import { Block, Shading, Unit } from "./geometry.js" */
 /** @import { Look } from "./stage.js" */
 
 /** @type {(hex: string) => number[]} */
@@ -54,37 +54,47 @@ export function fit(canvas, width, height) {
 }
 
 // The shades of signed numbers on a scale that diverges from 128. The same as `painted` in figures/view.py.
-/** @type {(part: Block, shade: Uint8ClampedArray) => Uint8ClampedArray} */
+/** @type {(part: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
 export const diverging = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));
 
-// Paint shades[R × C] as a square of `size` pixels into `target`: the nearest cell if there is room; if cells share a
-// pixel, the one farthest from `zero`.
+let square = new Float64Array(0); // what is painted, before it has colours: kept for the next one
+
+// Paint a block as a square of pixels into `target`, where `met` rows and columns meet them: the nearest cell if there
+// is room; if cells share a pixel, the one farthest from zero.
 /**
- * @type {(shades: Uint8ClampedArray, R: number, C: number, size: number, colours: Uint32Array, target:
- *   Uint32Array, stride: number, offset: number, zero?: number) => void}
+ * @type {(part: Block, shading: Shading, met: Meetings[], colours: Uint32Array, target: Uint32Array, stride: number,
+ *   offset: number) => void}
  */
-export function paint(shades, R, C, size, colours, target, stride, offset, zero = 0) {
-  const [down, across] = [meetings(R, size), meetings(C, size)];
-  const square = new Uint8ClampedArray(size * size).fill(zero);
+export function paint({ w, C, signed }, { factors, shade }, [down, across], colours, target, stride, offset) {
+  const { size } = down;
+  if (square.length === size * size) square.fill(0);
+  else square = new Float64Array(size * size);
   for (let j = 0; j < down.cells.length; j++) {
-    const [row, line] = [down.cells[j] * C, down.pixels[j] * size];
+    const [row, line, factor] = [down.cells[j] * C, down.pixels[j] * size, factors[down.cells[j]]];
     for (let i = 0; i < across.cells.length; i++) {
-      const shade = shades[row + across.cells[i]];
+      const product = w[row + across.cells[i]] * factor;
       const at = line + across.pixels[i];
-      const isFarther = zero ? Math.abs(shade - zero) > Math.abs(square[at] - zero) : shade > square[at];
-      if (isFarther) square[at] = shade;
+      if (Math.abs(product) > Math.abs(square[at])) square[at] = product;
     }
   }
+  const sizes = new Uint8ClampedArray(size * size); // rounds and clips its values
+  for (let i = 0; i < sizes.length; i++) sizes[i] = shade(Math.abs(square[i]));
+  const shades = signed ? diverging({ w: square }, sizes) : sizes;
   for (let y = 0, i = 0; y < size; y++)
-    for (let at = offset + y * stride, end = at + size; at < end; at++, i++) target[at] = colours[square[i]];
+    for (let at = offset + y * stride, end = at + size; at < end; at++, i++) target[at] = colours[shades[i]];
 }
 
-// Which cell meets which of `size` pixels along a side: at each pixel one if there is room, otherwise every cell once.
-/** @type {(cells: number, size: number) => { cells: Int32Array, pixels: Int32Array }} */
-function meetings(cells, size) {
+/**
+ * Which cell meets which of `size` pixels along a side: at each pixel one if there is room, otherwise every cell once.
+ *
+ * @typedef {{ size: number, cells: Int32Array, pixels: Int32Array }} Meetings
+ */
+
+/** @type {(cells: number, size: number) => Meetings} */
+export function meetings(cells, size) {
   const many = Math.max(cells, size);
-  const met = { cells: new Int32Array(many), pixels: new Int32Array(many) };
+  const met = { size, cells: new Int32Array(many), pixels: new Int32Array(many) };
   for (let x = 0, i = 0; x < size; x++) {
     const first = Math.floor((x * cells) / size);
     const end = Math.max(Math.floor(((x + 1) * cells) / size), first + 1);

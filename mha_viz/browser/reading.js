@@ -70,11 +70,14 @@ export function unpack(bytes) {
   const Levels = reading.coarse ? Uint8Array : Uint16Array;
   const levels = new Levels(body, scales.byteLength, n * m * full.length);
   const zero = reading.signed ? 2 ** (8 * Levels.BYTES_PER_ELEMENT - 1) : 0; // the level in the middle
+  const weights = new Float32Array(levels.length);
+  decode(levels, scales, special, zero, weights);
+  const size = n * m;
   reading.matrices = new Map(
-    full.map((/** @type {number} */ head, /** @type {number} */ i) => {
-      const rowScales = scales.subarray(2 * n * i, 2 * n * (i + 1));
-      return [head, decoded(levels.subarray(n * m * i, n * m * (i + 1)), rowScales, special, zero)];
-    }),
+    full.map((/** @type {number} */ head, /** @type {number} */ i) => [
+      head,
+      weights.subarray(size * i, size * (i + 1)),
+    ]),
   );
   if (reading.bins) reading.thumbs = new Uint8Array(body, scales.byteLength + levels.byteLength);
   return reading;
@@ -84,16 +87,19 @@ export function unpack(bytes) {
 /** @type {(reading: Reading) => TypedAxis} */
 export const keysOf = (reading) => reading.keys ?? reading;
 
-// Levels -> weights [query * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
-/** @type {(levels: Uint8Array | Uint16Array, scales: Float32Array, special: number[], zero: number) => Float32Array} */
-function decoded(levels, scales, special, zero) {
+// Levels -> weights [row * m + key], m keys: each row has one scale for ordinary keys and one for special ones.
+/**
+ * @type {(levels: Uint8Array | Uint16Array, scales: Float32Array, special: number[], zero: number,
+ *   weights: Float32Array) => void}
+ */
+function decode(levels, scales, special, zero, weights) {
   const m = special.length;
-  const weights = new Float32Array(levels.length);
-  for (let i = 0, q = 0; i < levels.length; q++) {
-    const [ordinary, ofSpecial] = [scales[2 * q], scales[2 * q + 1]];
-    for (let k = 0; k < m; k++, i++) weights[i] = (levels[i] - zero) * (special[k] ? ofSpecial : ordinary);
+  const specials = [...special.keys()].filter((k) => special[k]);
+  for (let i = 0, row = 0; i < levels.length; row++) {
+    const [ordinary, ofSpecial, begin] = [scales[2 * row], scales[2 * row + 1], i];
+    for (const end = begin + m; i < end; i++) weights[i] = (levels[i] - zero) * ordinary;
+    for (const k of specials) weights[begin + k] = (levels[begin + k] - zero) * ofSpecial;
   }
-  return weights;
 }
 
 // The layers and heads that the grid draws, by number.

@@ -1,7 +1,7 @@
 // Colours and the painting of one small picture.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cutText, diverging, paint, palette } from "../../mha_viz/browser/ink.js";
+import { cutText, diverging, meetings, paint, palette } from "../../mha_viz/browser/ink.js";
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 
@@ -13,20 +13,16 @@ test("a palette runs through its stops and is opaque", () => {
   assert.ok(rgba(colours[127]).every((v, i) => Math.abs(v - [16, 32, 48, 255][i]) <= 2));
 });
 
-function painted(shades, R, C, size) {
-  const target = new Uint32Array(size * size);
-  paint(
-    Uint8Array.from(shades),
-    R,
-    C,
-    size,
-    Uint32Array.from({ length: 256 }, (_, i) => i),
-    target,
-    size,
-    0,
-  );
+const LEVELS = Uint32Array.from({ length: 256 }, (_, i) => i); // a colour that is its shade
+
+function paintedInto(target, stride, offset, w, [R, C], size, signed = false) {
+  const part = { w: Float32Array.from(w), R, C, signed };
+  const shading = { factors: new Float64Array(R).fill(1), shade: (level) => level };
+  paint(part, shading, [meetings(R, size), meetings(C, size)], LEVELS, target, stride, offset);
   return [...target];
 }
+
+const painted = (levels, R, C, size) => paintedInto(new Uint32Array(size * size), size, 0, levels, [R, C], size);
 
 test("a few cells fill the picture with hard edges", () => {
   assert.deepEqual(
@@ -41,6 +37,14 @@ test("in a crowded picture the strongest cell of each pixel stays visible", () =
   const picture = painted(cells, 64, 64, 8);
   assert.equal(picture.filter((v) => v === 255).length, 1);
   assert.equal(picture[4 * 8 + 1], 255);
+});
+
+test("each row is shaded by its factor before pixels are shared", () => {
+  const shading = { factors: Float64Array.of(1, 100), shade: (level) => level };
+  const part = { w: Float32Array.of(9, 8, 1, 2), R: 2, C: 2 };
+  const target = new Uint32Array(1);
+  paint(part, shading, [meetings(2, 1), meetings(2, 1)], LEVELS, target, 1, 0);
+  assert.equal(target[0], 200);
 });
 
 test("crowded in one direction only", () => {
@@ -60,17 +64,7 @@ test("no pixel is left unpainted at any size", () => {
 });
 
 test("a picture lies at its place in a larger one and touches nothing else", () => {
-  const target = new Uint32Array(6 * 5);
-  paint(
-    Uint8Array.of(7),
-    1,
-    1,
-    2,
-    Uint32Array.from({ length: 256 }, (_, i) => i),
-    target,
-    6,
-    2 * 6 + 3,
-  );
+  const target = paintedInto(new Uint32Array(6 * 5), 6, 2 * 6 + 3, [7], [1, 1], 2);
   const painted = [...target.keys()].filter((i) => target[i]);
   assert.deepEqual(painted, [15, 16, 21, 22]);
 });
@@ -106,8 +100,6 @@ test("numbers with a sign leave the middle of their scale on either side", () =>
 });
 
 test("a crowded picture of numbers with a sign shows the largest of either", () => {
-  const target = new Uint32Array(1);
-  const colours = Uint32Array.from({ length: 256 }, (_, i) => i);
-  paint(Uint8ClampedArray.from([128, 3, 200, 128]), 2, 2, 1, colours, target, 1, 0, 128);
-  assert.equal(target[0], 3);
+  const [shade] = paintedInto(new Uint32Array(1), 1, 0, [0, -251, 145, 0], [2, 2], 1, true);
+  assert.equal(shade, 3);
 });

@@ -1,10 +1,11 @@
 // All heads at a glance: one canvas, one small picture per head.
-import { pooled, pooledUnits, shades, shownBlock, units } from "../geometry.js";
-import { diverging, fit, paint, resolution } from "../ink.js";
+import { pooled, pooledUnits, shading, shownBlock, units } from "../geometry.js";
+import { fit, meetings, paint, resolution } from "../ink.js";
 import { gridLayout } from "../layouts.js";
 import { gridOf, hasKeptHeads, inModel, mapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 /** @import { ReadingView, ShownBlock } from "../geometry.js" */
+/** @import { Meetings } from "../ink.js" */
 /** @import { GridLayout } from "../layouts.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Look } from "../stage.js" */
@@ -25,17 +26,17 @@ export function drawGrid(canvas, reading, view, look, below) {
   const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
   const target = new Uint32Array(image.data.buffer);
   const partOf = blocks(reading, view);
+  /** @type {Meetings[]} */
+  let met = []; // the same for all heads
   for (let i = 0; i < layers.length * heads.length; i++) {
     const [row, column] = [Math.floor(i / heads.length), i % heads.length];
     const part = partOf(layers[row] * reading.heads + heads[column]);
     const x = Math.round((layout.left + column * layout.step) * ratio);
     const y = Math.round((layout.top + row * layout.down) * ratio);
     if (!part.R || !part.C) continue;
-    const at = y * canvas.width + x;
-    const shade = shades(part, view.scale);
-    if (part.signed)
-      paint(diverging(part, shade), part.R, part.C, size, look.signedColours, target, canvas.width, at, 128);
-    else paint(shade, part.R, part.C, size, look.colours, target, canvas.width, at);
+    if (!met.length) met = [meetings(part.R, size), meetings(part.C, size)];
+    const colours = part.signed ? look.signedColours : look.colours;
+    paint(part, shading(part, view.scale), met, colours, target, canvas.width, y * canvas.width + x);
   }
   context.putImageData(image, 0, 0);
   labels(context, reading, layout, look);

@@ -81,26 +81,28 @@ def show_roles(where: Address) -> None:
     repeated.show_repeated(model)
     if evidence is None:
         return download_panel.of_charts(charts.on_repeats(model))
-    if NUMBERS & address.now().keys() or not evidence.findings():
-        st.session_state.setdefault("numbers", True)
-    with st.expander("Numbers", on_change="rerun", key="numbers") as box:
-        if box.open:
-            _numbers(model, evidence, head)
+    _numbers(model, evidence, head)
     download_panel.of_charts([*charts.charts(model, evidence, head), *charts.on_repeats(model)])
 
 
 def _numbers(model: catalog.Model, evidence: Evidence, head: Head | None) -> None:
-    """Show everything that was measured: of the open head, of all roles and relations, on other corpora and models."""
-    with st.container():  # also if it is empty: what follows keeps its place, and stays unfolded
-        if head is not None:
-            head_card.show_numbers(model, evidence, head)
-    show_table(evidence)
-    headline.trust(evidence)
-    relations.show_relations(evidence)
-    replications.show_replications(model, evidence)
-    relations.beside_another_model(model, evidence)
-    if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
-        relations.statistics(built_in())
+    """Show on request everything that was measured: of the open head, of all roles and relations, on other corpora and
+    models."""
+    if NUMBERS & address.now().keys() or not evidence.findings():
+        st.session_state.setdefault("numbers", True)
+    with st.expander("Numbers", on_change="rerun", key="numbers") as box:
+        if not box.open:
+            return
+        with st.container():  # also if it is empty: what follows keeps its place, and stays unfolded
+            if head is not None:
+                head_card.show_numbers(model, evidence, head)
+        show_table(evidence)
+        headline.trust(evidence)
+        relations.show_relations(evidence)
+        replications.show_replications(model, evidence)
+        relations.beside_another_model(model, evidence)
+        if built_in().digest in {profile.facts["sha256"] for profile in evidence.profiles}:
+            relations.statistics(built_in())
 
 
 def _learning(model: catalog.Model) -> None:

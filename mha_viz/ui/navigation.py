@@ -77,7 +77,7 @@ POINTS = (
     (".st-key-explorer *::part(grid)",),
     (".st-key-inside_map", ".st-key-inside_step"),
     (".st-key-lab_stage",),
-    (".st-key-head_card", ".mha-map"),
+    (".mha-map", ".st-key-head_card"),
     (".st-key-compare",),
     (".st-key-sentence", ".st-key-explorer *::part(drawings)"),
 )

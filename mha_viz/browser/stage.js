@@ -122,8 +122,9 @@ export function readLook(look, root, themes, quiet) {
     const colours = { colours: palette(ramp), signedColours: palette(signed) };
     Object.assign(look, { theme: name, ramp, signed, heads, dashes, ...colours });
   }
-  look.ink = value("--st-text-color", "#222");
-  look.paper = value("--st-background-color", "#fff");
+  const isForced = window.matchMedia?.("(forced-colors: active)").matches; // then muted text has the colour of all text
+  look.ink = isForced ? "CanvasText" : value("--st-text-color", "#222");
+  look.paper = isForced ? "Canvas" : value("--st-background-color", "#fff");
   look.accent = value("--st-primary-color", look.ink);
   look.muted = getComputedStyle(quiet).color;
   const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];

@@ -333,6 +333,14 @@ const THEMES = {
   dark: { ramp: ["#000000", "#ffffff"], signed: ["#00ffff", "#ffff00"], heads: ["#eeeeee"] },
 };
 
+test("where colours are forced, words and what is below numbers have them", () => {
+  window.matchMedia = () => ({ matches: true });
+  const look = {};
+  readLook(look, { style: { ...PAGE } }, THEMES, { style: { color: "CanvasText" } });
+  assert.deepEqual([look.ink, look.paper], ["CanvasText", "Canvas"]);
+  delete window.matchMedia;
+});
+
 test("colours follow the page, and palettes are made once for each theme", () => {
   const look = {};
   const root = { style: { ...PAGE } };

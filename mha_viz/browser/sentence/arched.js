@@ -10,6 +10,8 @@ import { svg } from "../svg.js";
 
 const DEEP = 34; // pixels of the deepest arc…
 const FLAT = 15; // …and between lines of text
+const LOW = 0.75; // how far down of this an arc comes, and…
+const EDGE = 4; // …pixels below it
 const ROOM = 1.6; // the least height of such lines, in sizes of their font
 
 export class Arched {
@@ -45,7 +47,8 @@ export class Arched {
   draw() {
     const { words = [], links = [], colour = "" } = (this.box.classList.contains("arched") && this.#bows) || {};
     const at = links.length ? this.#places(words) : null;
-    const deep = at?.some(({ y }) => y !== at[0].y) ? FLAT : DEEP;
+    const room = (this.box.clientHeight - (at?.at(-1)?.y ?? 0) - EDGE) / LOW; // below the last line
+    const deep = Math.min(room, at?.some(({ y }) => y !== at[0].y) ? FLAT : DEEP);
     const paths = at ? links.map(([from, to, weight]) => arc(at[from], at[to], weight, colour, deep)) : [];
     this.#lines.replaceChildren(...paths);
   }

@@ -59,11 +59,12 @@ def test_play_and_its_maps_are_in_the_first_screen(visitor: BrowserTab, window: 
     assert not outside
 
 
-# Of one, two, three, four, eight heads, and of the eight of the toys.
+# Of one, two, three, four, eight heads, of the eight of the toys, and larger in class.
 OF_EACH_COUNT = [
     *({"experiment": "count", "arm": arm} for arm in "0123"),
     {"experiment": "pair", "arm": "0"},
     *({"experiment": name} for name in TOYS),
+    {"experiment": "count", "class": "1"},
 ]
 
 

@@ -266,6 +266,17 @@ def test_an_answer_is_followed_by_the_next_step(visitor: BrowserTab, scene: str,
     assert page.evaluate(NEXT) == [following]
 
 
+FAINT = """names => names.filter((name) =>
+    [name, name.closest("figure")].some((part) => getComputedStyle(part).opacity !== "1")).length"""
+
+
+def test_names_of_removed_heads_can_be_read(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="removal", removed="8")
+    names = page.locator(".mha-player .off figcaption")
+    expect(names).to_have_count(8)
+    assert names.evaluate_all(FAINT) == 0
+
+
 MARKED = """player => ["row", "col"].map((mark) =>
     [...player.querySelectorAll(`.sentence .${mark}`)].map((word) => word.textContent).join())"""
 PICTURES = f"""maps => maps.map((map) => ({FINGERPRINT})(map)[0])"""

@@ -134,10 +134,11 @@ function lay(data, root, label, top) {
   stage.classList.remove("aside");
   (bar ?? stage).append(verdict ?? "");
   const width = stage.clientWidth;
+  const zoom = stage.getBoundingClientRect().width / width || 1; // in class all is larger
   const kind = width < NARROW ? "narrow" : "wide";
   const room = {
     width,
-    high: window.innerHeight - top - (bar ? BELOW : 0),
+    high: (window.innerHeight - top) / zoom - (bar ? BELOW : 0),
     around: (over?.clientHeight ?? 0) + VERDICT[kind],
     label,
     caption: data.strip ? CAPTION.strip : CAPTION.name,

@@ -5,7 +5,19 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_UP, Context
 
-__all__ = ["MINUS", "counted", "decimal", "done", "duration", "percent", "signed", "small", "three_digits", "weight"]
+__all__ = [
+    "MINUS",
+    "apart",
+    "counted",
+    "decimal",
+    "done",
+    "duration",
+    "percent",
+    "signed",
+    "small",
+    "three_digits",
+    "weight",
+]
 
 MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
 _THREE = Context(prec=3, rounding=ROUND_HALF_UP)
@@ -22,6 +34,11 @@ def percent(share: float, digits: int = 1) -> str:
     """A share of 1, with so many decimals and no space: "58.3%", "58%"."""
     unit = 10**digits
     return f"{decimal(math.copysign(math.floor(abs(share) * 100 * unit + 0.5) / unit, share), digits)}%"
+
+
+def apart(divergence: float) -> str:
+    """A divergence, in nats, in percent of ln 2, the largest there is: "5.1%"; 0% between equal rows."""
+    return percent(divergence / math.log(2))
 
 
 def done(fraction: float) -> str:

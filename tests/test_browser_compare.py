@@ -239,7 +239,7 @@ def a_point_of_the_map_is_chosen(visitor: BrowserTab) -> None:
     assert box
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     visitor.asked(head="L0H0")
-    expect(page.get_by_text("Most similar to L0H0")).to_be_visible()
+    expect(page.get_by_text("Least different from L0H0")).to_be_visible()
 
 
 def a_narrow_page_shows_the_map_upright(page: Page) -> None:

@@ -38,7 +38,7 @@ def menus_say_which(shown: Sheet) -> None:
     expect(shown.page.locator(".difference h2")).to_contain_text("L0H2 minus L3H1")
     expect(shown.page.locator(".meaning")).to_have_text(
         re.compile(
-            r"^Difference 0\.\d{3} nats \(0 to 0\.69: Jensen–Shannon divergence over all pieces, special tokens "
+            r"^Difference \d+\.\d% \(100%: nothing in common; Jensen–Shannon divergence over all pieces, special "
         )
     )
 

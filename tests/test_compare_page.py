@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ import mha_viz as mv
 from mha_viz.attention import Head
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
+from mha_viz.numerals import apart
 from mha_viz.request import Request
 from mha_viz.text import clean
 from mha_viz.ui import address, comparison, minimal_pair
@@ -165,7 +167,8 @@ def test_the_most_similar_heads_are_shown() -> None:
     assert attention is not None
     expected = model_service().similar(attention, Head(3, 1), 5)
     assert shown[1:] == [str(head) for head, _ in expected]
-    assert [p["name"] for p in panels(here)["panels"]][1] == f"{expected[0][1]:.3f} nats"
+    assert [p["name"] for p in panels(here)["panels"]][1] == f"{apart(expected[0][1])} different"
+    assert "nats" not in here.said
     assert "No heads chosen yet" in visit(show="tray").said
 
 
@@ -288,7 +291,7 @@ def test_two_models_by_the_head_that_does_the_same(tiny_folder: Any, monkeypatch
     monkeypatch.setenv(catalog.SETTING, f"minilm,{tiny_folder('bert')}")
     here = visit(show="models")
     assert len(heads(here)) == 2
-    assert "most similar word by word" in here.said
+    assert re.search(r"most similar word by word \(\d+\.\d% different\)", here.said)
 
 
 def test_a_menu_names_models_as_they_are_and_no_sentence_says_where_a_folder_lies(

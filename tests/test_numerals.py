@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.numerals import counted, decimal, done, duration, percent, small, three_digits, weight
+from mha_viz.numerals import apart, counted, decimal, done, duration, percent, small, three_digits, weight
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,7 @@ def test_a_negative_number_has_a_minus_sign_and_zero_has_none(value: float, digi
 
 def test_a_share_has_one_decimal_and_no_space() -> None:
     assert [percent(share) for share in (0, 0.0123, 0.583, 1, -0.25)] == ["0.0%", "1.2%", "58.3%", "100.0%", "−25.0%"]
+    assert [apart(nats) for nats in (0, math.log(2) / 8, math.log(2))] == ["0.0%", "12.5%", "100.0%"]
 
 
 def test_a_weight_has_three_decimals_and_is_zero_only_where_it_is() -> None:

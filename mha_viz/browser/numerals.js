@@ -54,6 +54,10 @@ export const signed = (value, kind = {}) =>
 /** @type {(share: number) => string} */
 export const percent = (share) => `${(Math.round(1000 * share) / 10).toFixed(1)}%`;
 
-// An entropy or a divergence.
-/** @type {(nats: number, digits?: number) => string} */
-export const inNats = (nats, digits = 3) => `${nats.toFixed(digits)} nats`;
+// A divergence, in nats, as a share of ln 2, the largest there is: 0% between equal rows.
+/** @type {(nats: number) => string} */
+export const apart = (nats) => percent(nats / Math.LN2);
+
+// An entropy.
+/** @type {(nats: number, digits: number) => string} */
+export const inNats = (nats, digits) => `${nats.toFixed(digits)} nats`;

@@ -20,7 +20,7 @@ import {
 } from "../../mha_viz/browser/geometry.js";
 import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
 import { labelled } from "../../mha_viz/browser/heatmap.js";
-import { inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
+import { apart, inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 import { headName, mapName, paperMapName, unpack } from "../../mha_viz/browser/reading.js";
 
@@ -109,7 +109,8 @@ test("weights are written with three decimals, and a small one never as zero", (
 test("differences have a real minus sign, shares one decimal and no space, entropies their unit", () => {
   assert.deepEqual([-0.25, 0.25].map(signed), ["−0.250", "+0.250"]);
   assert.deepEqual([0, 0.0123, 0.62, 1].map(percent), ["0.0%", "1.2%", "62.0%", "100.0%"]);
-  assert.deepEqual([inNats(0.5), inNats(2, 2)], ["0.500 nats", "2.00 nats"]);
+  assert.equal(inNats(2, 2), "2.00 nats");
+  assert.deepEqual([0, Math.LN2 / 8, Math.LN2].map(apart), ["0.0%", "12.5%", "100.0%"]);
 });
 
 // ---- The view in the URL ----------------------------------------------------------------------------------

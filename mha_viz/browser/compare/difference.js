@@ -1,7 +1,7 @@
 // Two panels subtracted: the second minus the first, as a signed heatmap and as the largest differences.
 import { make, typedText } from "../dom.js";
 import { heatmapSpotAt } from "../layouts.js";
-import { inNats, number, signed } from "../numerals.js";
+import { apart, number, signed } from "../numerals.js";
 import { pointOn } from "../stage.js";
 import { entry } from "./parts.js";
 import { drawCanvasPair } from "./canvas_pair.js";
@@ -73,8 +73,8 @@ function meaning(set, [p, q]) {
   const nats = set.divergence[p][q];
   if (nats === null) return [NO_DIVERGENCE];
   const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "pieces";
-  const over = ` (0 to 0.69: Jensen–Shannon divergence over all ${unit}, special tokens included).`;
-  return ["Difference ", bold(inNats(nats)), over];
+  const over = ` (100%: nothing in common; Jensen–Shannon divergence over all ${unit}, special tokens included).`;
+  return ["Difference ", bold(apart(nats)), over];
 }
 
 // Why two panels cannot be subtracted, with a button that helps, if there is one.

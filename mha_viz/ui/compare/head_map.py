@@ -11,6 +11,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.head_map import CONFIG, matrix, scatter
+from mha_viz.numerals import apart
 from mha_viz.request import Request
 from mha_viz.ui import address, comparison, navigation
 from mha_viz.ui.caches import model_service
@@ -56,8 +57,8 @@ def draw_head_map(attention: Attention, head: Head) -> list[PageChart]:
                     alt=words,
                 )
     with right:
-        _list(f"Most similar to {both(head)}", attention, heads, close, distances[index].tolist())
-        _list("Least similar", attention, heads, farthest(distances, index, listed), distances[index].tolist())
+        _list(f"Least different from {both(head)}", attention, heads, close, distances[index].tolist())
+        _list("Most different", attention, heads, farthest(distances, index, listed), distances[index].tolist())
     with st.expander("Divergence of every pair of heads", on_change="rerun", key="matrix") as box:
         if box.open:
             _every_pair(heads, distances)
@@ -104,7 +105,8 @@ def _list(title: str, attention: Attention, heads: list[Head], listed: list[int]
     for i in listed:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"):
             parameters = {**address.now(), "head": str(heads[i])}
-            st.page_link(navigation.page("explore"), label=f"{both(heads[i])}  {nats[i]:.3f}", query_params=parameters)
+            label = f"{both(heads[i])}  {apart(nats[i])}"
+            st.page_link(navigation.page("explore"), label=label, query_params=parameters)
             st.button(
                 "+",
                 key=f"pin_{title[:1]}_{heads[i]}",

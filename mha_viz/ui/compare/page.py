@@ -19,6 +19,7 @@ from mha_viz.figures.panels import MOST, Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.heads import NONE
 from mha_viz.models import catalog
+from mha_viz.numerals import apart
 from mha_viz.request import PARTS, Request
 from mha_viz.ui import address, asking, comparison, download_panel, inference, navigation, request
 from mha_viz.ui.address import Address, Url
@@ -254,8 +255,8 @@ def _layer(attention: Attention, head: Head, what: Url) -> list[Panel]:
 def _similar(attention: Attention, head: Head, what: Url) -> list[Panel]:
     with st.spinner("Comparing every pair of heads…"):
         similar = model_service().similar(attention, head, SIMILAR)
-    st.markdown(f"The {len(similar)} heads most like {both(head)} here (0 = the same rows, 0.69 = nothing in common).")
-    named = [Panel(attention, other, f"{nats:.3f} nats") for other, nats in similar]
+    st.markdown(f"The {len(similar)} heads most like {both(head)} here (0% = the same rows, 100% = nothing in common).")
+    named = [Panel(attention, other, f"{apart(nats)} different") for other, nats in similar]
     return [Panel(attention, head), *named]
 
 
@@ -324,7 +325,7 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     if other is None:
         return [Panel(attention, head)]
     similar, nats = model_service().most_similar_head(attention, head, other)
-    closeness = f": the head there that is most similar word by word ({nats:.3f} nats)" if nats is not None else ""
+    closeness = "" if nats is None else f": the head there that is most similar word by word ({apart(nats)} different)"
     st.markdown(f"{both(head)} beside {both(similar)} of {plain(model.label)}{closeness}.")
     return [Panel(attention, head), Panel(other, similar)]
 

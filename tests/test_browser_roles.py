@@ -22,6 +22,8 @@ STALE = """() => {
   const old = Array.from(document.querySelectorAll("[data-stale=true]"), (one) => getComputedStyle(one));
   return old.length && old.map(({ opacity, transitionDuration }) => ({ opacity, seconds: transitionDuration }));
 }"""
+# Of each shape, its kind of role.
+KINDS = "shapes => shapes.map((shape) => shape.classList[0])"
 # The name and the mask of each glyph, which may be drawn by a part of the element.
 GLYPHS = """(glyphs, part) => glyphs.map((glyph) => [
     glyph.className.replace(/glyph|active/g, "").trim(), getComputedStyle(glyph, part).maskImage])"""
@@ -236,6 +238,9 @@ def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     heads = page.locator(".marks .badges")
     shown = page.locator(".marks .badges:not(.off)").count()
     assert 0 < shown < heads.count()
+    expect(page.locator(".signs")).to_have_text("not herefurther role")  # the key
+    shapes = [{*page.locator(f"{box} s").evaluate_all(KINDS)} for box in (".kinds", ".marks .badges")]
+    assert shapes[0] >= shapes[1] > set(), "each shape in the grid stands beside the name of its kind"
     button.click()
     expect(page.locator(".marks .badges.off")).to_have_count(0)
 

@@ -77,7 +77,7 @@ class Explorer {
     this.#turns = new Turns(this.#stores);
     this.#head = new HeadView(this.#stores);
     this.#overview = new Overview(this.#stores, this.#head.box, this.#ranks.box);
-    this.#head.menu.append(this.#overview.roles.box);
+    this.#head.menu.append(this.#overview.roles.box, this.#overview.roles.signs);
     this.#box = make("div", { class: "explorer" }, this.#overview.box, this.#head.box, this.#announcement);
     root.replaceChildren(this.#findings.box, this.#box);
     if (!root.dataset.alone) document.addEventListener("keydown", this.#onKey);

@@ -96,6 +96,7 @@ export function drawBadges(roles, count, sought, place, colours) {
   });
 }
 
+// The kinds of roles, each with its glyph and with its shape, which stands for it beside another.
 /**
  * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
  *   void) => void}
@@ -114,6 +115,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
         },
         glyphOf(kind === "position" ? "previous" : kind),
         ` ${kind}`,
+        make("s", { class: kind }),
       );
       button.style.setProperty("--colour", colourOf(roles, kind, colours));
       return button;

@@ -11,10 +11,18 @@ export class RoleSwitch {
     "label",
     {
       class: "known",
-      title: "What each head does over annotated corpora, as the glyphs of Roles; grey where it does not show here",
+      title: "What each head does over annotated corpora, as the glyphs of Roles",
     },
     this.#shown,
     "Known roles",
+  );
+  signs = make(
+    "span",
+    { class: "signs soft" },
+    make("b", { class: "glyph syntax" }),
+    "not here",
+    make("s", { class: "syntax" }),
+    "further role",
   );
   unmeasured = make("span", { class: "known soft" }, "Roles not measured yet.");
   kinds = make("div", { class: "kinds", role: "toolbar", "aria-label": "Heads with a role" });
@@ -43,7 +51,7 @@ export class RoleSwitch {
     this.unmeasured.hidden = roles.measured || isAlone;
     this.box.hidden = !roles.ofHead.size;
     this.#shown.checked = stage.view.roles;
-    this.kinds.hidden = this.box.hidden || !stage.view.roles;
+    this.kinds.hidden = this.signs.hidden = this.box.hidden || !stage.view.roles;
     if (this.kinds.hidden) return [];
     drawKinds(this.kinds, roles, heads.sought, look.heads, (kind) => {
       heads.sought = heads.sought === kind ? null : kind;

@@ -246,6 +246,17 @@ def test_numbers_on_a_link_stand_on_opaque_paper() -> None:
     assert {m.opacity for m in chips} == {1}
 
 
+@pytest.mark.parametrize("pin", ["q10", "k2"])
+def test_a_number_beside_a_word_breaks_its_own_line_and_no_other(pin: str) -> None:
+    marks = links(first_reading(), [Head(3, 1)], View(pin=pin)).marks
+    chips = [m for m in marks if isinstance(m, Rect) and m.fill == LIGHT.paper and m.width < 60]
+    curves = [m.points for m in marks if isinstance(m, Curve) and m.points[0][1] != m.points[3][1]]
+    assert len(chips) > 3
+    for chip in chips:
+        begin, end = chip.x + 3, chip.x + chip.width - 3
+        assert all(points[3][0] <= begin or points[0][0] >= end for points in curves)
+
+
 def test_where_nothing_is_held_links_above_a_tenth_have_numbers_that_cover_no_word_and_no_number() -> None:
     w = np.array([[0.6, 0.3, 0.1, 0.0], [0.05, 0.9, 0.05, 0.0], [0.55, 0.0, 0.45, 0.0], [0.0, 0.0, 0.0, 1.0]])
     attention = Attention.from_tensors([w[None]], ["One", "two", "three", "four"])

@@ -29,6 +29,7 @@ const BESIDE = 4; // pixels between the lines of two heads that link the same to
 const SEEN = 16; // pixels of a line between its number and the word that it reaches
 // Links above a weight, the strongest of a text; those above another one in any case where no other number stands.
 const NUMBERED = { least: 0.1, sure: 0.25, most: 100, tokens: 128 };
+const WRITTEN = 3; // the most heads whose weights are written beside a word
 const CURVE = 16; // steps along a curve: a number may be on each, from the query on
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
 
@@ -55,8 +56,8 @@ export function drawLinks(canvas, scene, look, scroll) {
   const context = fit(canvas, look.width, visible);
   context.translate(0, -scroll);
   const band = [scroll - layout.rowHeight, scroll + visible + layout.rowHeight];
-  const shifts = shiftsOf(scene.heads.length, layout);
-  scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place]));
+  const [shifts, ends] = [shiftsOf(scene.heads.length, layout), endsOf(scene, layout)];
+  scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place], ends));
   tokens(context, scene, layout, look, band);
   if (!scene.focus && !scene.quiet) numbers(context, placedNumbers(scene, layout, shifts), layout, look, band);
   return layout;
@@ -69,18 +70,29 @@ function shiftsOf(heads, layout) {
   return Array.from({ length: heads }, (_, place) => (place - (heads - 1) / 2) * step);
 }
 
+// From where to where lines are curved: beside the words where numbers stand they are straight, so that each number is
+// on its line and on no other one.
+/** @type {(scene: LinkScene, layout: LinksLayout) => [number, number]} */
+function endsOf({ focus, heads }, layout) {
+  const { left, right } = layout;
+  const beside = SEEN + Math.min(WRITTEN, heads.length) * (heads.length ? weightWidth(heads[0], layout) : 0);
+  if (!focus || beside > (right - left) / 2 || (focus.row === null) === (focus.col === null)) return [left, right];
+  return focus.row === null ? [left + beside, right] : [left, right - beside];
+}
+
 /**
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene, head: ShownHead, layout: LinksLayout, band:
- *   number[], shift: number) => void}
+ *   number[], shift: number, ends: [number, number]) => void}
  */
-function strokes(context, { focus }, { part, mask, shade, colour, dash, below: negative }, layout, band, shift) {
+function strokes(context, { focus }, { part, mask, shade, colour, dash, below: negative }, layout, band, shift, ends) {
+  const [begin, end] = ends;
   const [above, below] = band;
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
   /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
-  const bend = (layout.right - layout.left) * 0.42;
+  const bend = (end - begin) * 0.42;
   for (let i = mask?.indexOf(1) ?? -1; i >= 0; i = mask?.indexOf(1, i + 1) ?? -1) {
     const [r, c] = [Math.floor(i / C), i % C];
     if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
@@ -90,8 +102,10 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
     const [y1, y2] = [mid(r), mid(c)];
     if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
     const path = (paths[level + (negative && part.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
-    path.moveTo(layout.left, y1);
-    path.bezierCurveTo(layout.left + bend, y1, layout.right - bend, y2, layout.right, y2);
+    straight(path, layout.left, y1, begin);
+    path.moveTo(begin, y1);
+    path.bezierCurveTo(begin + bend, y1, end - bend, y2, end, y2);
+    straight(path, end, y2, layout.right);
   }
   context.setLineDash(dash);
   paths.forEach((path, place) => {
@@ -104,6 +118,13 @@ function strokes(context, { focus }, { part, mask, shade, colour, dash, below: n
   });
   context.globalAlpha = 1;
   context.setLineDash([]);
+}
+
+/** @type {(path: Path2D, x: number, y: number, end: number) => void} */
+function straight(path, x, y, end) {
+  if (x === end) return;
+  path.moveTo(x, y);
+  path.bezierCurveTo(x, y, end, y, end, y);
 }
 
 /**
@@ -262,6 +283,9 @@ const numberWidth = (layout) => numberSize(layout) * 3.2;
 /** @type {(layout: LinksLayout) => number} */
 const numberSize = ({ rowHeight }) => Math.max(9, Math.min(12, rowHeight - 6));
 
+/** @type {(head: ShownHead, layout: LinksLayout) => number} */
+const weightWidth = ({ part }, layout) => numberSize(layout) * (isShare(part) ? 3.2 : 7.2);
+
 // A number on a chip, opaque, so that no line shows through.
 /**
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number, size: number, look:
@@ -285,8 +309,8 @@ function chip(context, text, x, y, wide, size, look) {
  */
 function weights(context, scene, isQuery, i, y, layout, look) {
   const size = numberSize(layout);
-  const wide = size * (isShare(scene.heads[0].part) ? 3.2 : 7.2);
-  scene.heads.slice(0, 3).forEach((head, slot) => {
+  const wide = weightWidth(scene.heads[0], layout);
+  scene.heads.slice(0, WRITTEN).forEach((head, slot) => {
     const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
     if (!shown) return;
     const x = isQuery ? layout.left + SEEN + (slot + 0.5) * wide : layout.right - SEEN - (slot + 0.5) * wide;

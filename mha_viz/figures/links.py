@@ -166,10 +166,9 @@ def link_marks(
     rows, cols = axes
     label, most = room or Room(token_room(axes, spacing), 0)
     layout = links_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, spacing)
-    beside = apart(len(strands), layout)
-    marks: list[Mark] = [
-        curve for s, shift in zip(strands, beside, strict=True) for curve in strand_curves(s, held, layout, shift)
-    ]
+    beside, curved = apart(len(strands), layout), _curved(strands, held, layout)
+    pairs = zip(strands, beside, strict=True)
+    marks: list[Mark] = [curve for s, shift in pairs for curve in strand_curves(s, held, layout, shift, curved)]
     marks += [
         mark
         for is_query, side in ((True, axes.rows), (False, axes.cols))
@@ -207,9 +206,11 @@ def key(attention: Attention, strands: Sequence[Strand], width: float, theme: Th
     return tuple(marks), y + KEY_LINE / 2
 
 
-def straight(x: float, y: float, end: float, colour: str, width: float, dash: tuple[int, ...] = ()) -> Curve:
+def straight(
+    x: float, y: float, end: float, colour: str, width: float, dash: tuple[float, ...] = (), opacity: float = 1
+) -> Curve:
     """A horizontal line, as in a key."""
-    return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, dash=dash)
+    return Curve(((x, y), (x, y), (end, y), (end, y)), colour, width, opacity, dash)
 
 
 def token_room(axes: Axes, spacing: Spacing = ON_SCREEN) -> float:
@@ -223,10 +224,22 @@ def apart(heads: int, layout: LinksLayout) -> list[float]:
     return [(place - (heads - 1) / 2) * step for place in range(heads)]
 
 
-def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float = 0) -> list[Curve]:
+def _curved(strands: Sequence[Strand], held: Focus | None, layout: LinksLayout) -> tuple[float, float]:
+    """From where to where lines are curved: beside the tokens where numbers stand they are straight, so that each
+    number is on its line and on no other one."""
+    left, right = layout.left, layout.right
+    beside = SEEN + (min(WRITTEN, len(strands)) * _weight_width(strands[0], layout) if strands else 0)
+    if held is None or beside > (right - left) / 2 or (held.row is None) == (held.col is None):
+        return left, right
+    return (left + beside, right) if held.row is None else (left, right - beside)
+
+
+def strand_curves(
+    strand: Strand, held: Focus | None, layout: LinksLayout, shift: float, curved: tuple[float, float]
+) -> list[Curve]:
     """The lines of one head, weak ones first."""
     _, colour, dash, part, mask, shade, below = strand
-    reach = bend(layout.left, layout.right)
+    (begin, end), reach = curved, bend(*curved)
     visible: list[tuple[int, int, int]] = []
     rows, cols = part.w.shape
     for r in range(rows) if held is None or held.row is None else [held.row]:
@@ -237,10 +250,12 @@ def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift
     made = []
     for level, r, c in sorted(visible):
         y1, y2 = (r + 0.5) * layout.row_height + shift, (c + 0.5) * layout.row_height + shift
-        points = ((layout.left, y1), (layout.left + reach, y1), (layout.right - reach, y2), (layout.right, y2))
-        made.append(
-            Curve(points, below if part.w[r, c] < 0 else colour, 1 + 2.5 * level / LEVELS, level / LEVELS, dash)
-        )
+        opacity = level / LEVELS
+        line, wide = below if part.w[r, c] < 0 else colour, 1 + 2.5 * opacity
+        made += [straight(layout.left, y1, begin, line, wide, dash, opacity)] if begin > layout.left else []
+        points = ((begin, y1), (begin + reach, y1), (end - reach, y2), (end, y2))
+        made.append(Curve(points, line, wide, opacity, dash))
+        made += [straight(end, y2, layout.right, line, wide, dash, opacity)] if end < layout.right else []
     return made
 
 
@@ -335,6 +350,10 @@ def _number_size(layout: LinksLayout) -> float:
     return max(9, min(12, layout.row_height - 6))
 
 
+def _weight_width(strand: Strand, layout: LinksLayout) -> float:
+    return _number_size(layout) * (3.2 if strand.part.is_share else 7.2)
+
+
 def _chip(text: str, x: float, y: float, wide: float, size: float, theme: Theme) -> list[Mark]:
     """A number on a chip, opaque, so that no line shows through."""
     return [
@@ -349,7 +368,7 @@ def _weights(
     """Exact weights on a chip near the end of the lines: one number per head, over the colours of their heads if there
     are several."""
     size = _number_size(layout)
-    wide = size * (3.2 if strands[0].part.is_share else 7.2)
+    wide = _weight_width(strands[0], layout)
     marks: list[Mark] = []
     for slot, strand in enumerate(strands[:WRITTEN]):
         weight, shown = _at(strand, is_query, i, other)

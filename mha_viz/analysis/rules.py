@@ -254,9 +254,9 @@ def _nearest(what: str, tags: frozenset[str], side: str) -> AttentionRule:
         places = np.flatnonzero([tag in tags for tag in text.tags])
         words = np.arange(len(text.tags))
         number = np.searchsorted(places, words) - 1 if side == "before" else np.searchsorted(places, words, "right")
-        found = (number >= 0) & (number < len(places))
+        exists = (number >= 0) & (number < len(places))
         marks = np.zeros((len(words), len(words)), bool)
-        marks[words[found], places[number[found]]] = True
+        marks[words[exists], places[number[exists]]] = True
         return text.of_words(marks)
 
     return AttentionRule(f"the nearest {what} {side}", "part of speech", TAGS, targets)

@@ -49,10 +49,10 @@ def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...
     """For each role, whether it shows in this text."""
     present = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
     heads = [*dict.fromkeys(f.head for f in present)]
-    known = attention.only(heads) if heads else attention
+    with_roles = attention.only(heads) if heads else attention
     seen: dict[Finding, bool] = {}
     for measure, limit, of_kind in _kinds(present, len(attention.text)):
-        values = dict(zip(heads, measure(known)[0], strict=True))
+        values = dict(zip(heads, measure(with_roles)[0], strict=True))
         seen |= {f: bool(values[f.head] >= limit) for f in of_kind}
     return tuple(seen.get(f, False) for f in findings)
 
@@ -157,8 +157,8 @@ class Seen:
 
     def habit(self, what: str | int) -> Values:
         """[head]: what each does over a corpus, 0 where that is not known."""
-        known = self._habits.get(what, np.zeros(0))
-        return known if len(known) == len(self.every) else np.zeros(len(self.every))
+        shares = self._habits.get(what, np.zeros(0))
+        return shares if len(shares) == len(self.every) else np.zeros(len(self.every))
 
     def at(self, offset: int) -> Values:
         """[head]: the mean weight of ordinary words on the word at an offset; zero for fewer than ROWS of them."""

@@ -66,7 +66,7 @@ def badges(
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
     """
-    findings, on, measured, habits = _known(attention)
+    findings, on, measured, habits = _of_model(attention)
     full = tuple(full_heads(attention, wanted))
 
     def of_text() -> bytes:
@@ -89,7 +89,7 @@ def badges(
     return b"%b, %b" % (same.removesuffix(b"}"), json.dumps(of_view).encode().removeprefix(b"{"))
 
 
-def _known(attention: Attention) -> tuple[tuple[Finding, ...], tuple[str, ...], bool, Habits]:
+def _of_model(attention: Attention) -> tuple[tuple[Finding, ...], tuple[str, ...], bool, Habits]:
     """Of the heads of the model: their roles, the corpora of these, whether they were measured, and their habits."""
     with suppress(MhaVizError):  # of a model that is no longer offered
         model = catalog.resolve(attention.model)

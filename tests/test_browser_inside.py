@@ -124,3 +124,16 @@ def _a_mark_of_one_chart_is_a_mark_of_all(page: Page) -> None:
     for reasons in (".inside-why", ".inside-sides"):
         expect(page.locator(f"{reasons}[data-key='5']")).to_be_visible()
         expect(page.locator(f"{reasons}[data-held]")).to_be_hidden()
+
+
+def test_at_200_percent_a_step_and_its_chart_stand_in_one_column(visitor: BrowserTab) -> None:
+    page = visitor.visit("/inside_a_head", step="x", costs="512,8,64")
+    visitor.resize({"width": 720, "height": 450})
+    _a_chart_is_shown(visitor)
+    table = page.locator(".st-key-wide_inside_costs table")
+    expect(table).to_be_visible()
+    columns = page.locator(".stColumn:visible")
+    expect(columns).to_have_count(4)  # the words of the step, its chart, the numbers of what it costs, their table
+    boxes = [column.bounding_box() for column in columns.all()]
+    assert all(box and box["width"] > 600 for box in boxes)
+    assert table.evaluate("table => table.parentElement.scrollWidth <= table.parentElement.clientWidth")

@@ -117,7 +117,7 @@ export class HeadView {
     this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
     const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#readout, this.#panels, this.note];
-    this.menu = drawingMenu(this.#usual, this.#controls.box, this.#composed, this.#bar.box, this.#table);
+    this.menu = drawingMenu(this.#usual, this.#controls.box, this.#bar.box, this.#table, this.#composed);
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
   }

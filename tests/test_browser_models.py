@@ -177,6 +177,8 @@ def test_what_is_typed_and_held_is_what_the_visitor_last_wanted(visitor: Browser
 def escape_frees_a_pin_from_wherever_the_keyboard_is(visitor: BrowserTab) -> None:
     visitor.explore(pin="q8", head="L3H1")
     visitor.press_segment("pieces")
+    visitor.page.keyboard.press("Escape")  # closes the menu
+    visitor.asked(pin="q8", unit="pieces")
     visitor.page.keyboard.press("Escape")
     visitor.asked(pin=None, unit="pieces")
     expect(visitor.readout).to_contain_text("Strongest")

@@ -179,6 +179,7 @@ def a_box_before_a_row_opens_the_card_at_every_click(visitor: BrowserTab) -> Non
         if row == 1:
             page.go_back()  # the box stays ticked, and the next click opens its head again
             visitor.asked(head="L0H2")
+            expect(page.get_by_role("heading", name="L0H2", exact=False).first).to_be_visible()
     table.locator("canvas").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+Space")

@@ -198,7 +198,7 @@ def test_the_training_is_played_from_its_beginning(repeater: Encoder) -> None:
     words = toy_maps.shipped("repeater").words
     assert [word - 1 for word in range(1, 11)] == before[1:]
     assert {words[word - 6 + 1] for word in range(6, 11)} == {words[place] for place in after if place >= 0}
-    assert [mark["notes"][-1] for mark in content["marks"]] == ["L0H0 0.86", "L1H1 0.93"]
+    assert [mark["notes"][-1] for mark in content["marks"]] == ["L0H0 86.3%", "L1H1 93.0%"]
     links = {link.proto.label: link.proto.query_string for link in page.at.get("page_link")}
     assert "off=L0H0.L0H3" in links[":primary[Without L0H0 and L0H3]"]
 

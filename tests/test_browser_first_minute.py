@@ -180,6 +180,12 @@ def _roles_wait_to_be_asked_for_and_are_remembered(visitor: BrowserTab) -> None:
     visitor.page.get_by_label("Known roles").check()
     expect(badges.nth(10)).to_be_attached()
     visitor.asked(roles="on")  # so that others see them too
+    visitor.page.go_back()
+    visitor.asked(roles=None)
+    expect(badges).to_have_count(0)
+    expect(visitor.page.get_by_label("Known roles")).not_to_be_checked()
+    visitor.page.go_forward()
+    expect(badges.nth(10)).to_be_attached()
     visitor.explore()  # the browser remembers
     expect(badges.nth(10)).to_be_attached()
     visitor.explore(roles="off")  # a link takes precedence

@@ -207,9 +207,13 @@ def test_a_link_to_two_panels_opens_with_their_difference_unless_it_was_closed()
 
 def test_with_and_without_heads_opens_without_the_layer_before() -> None:
     here = visit(show="off", head="L5H3")
-    assert "All heads of layer 4 are switched off" in here.said
+    assert "All heads of layer 4 (5) are switched off" in here.said
     assert heads(here) == ["L5H3", "L5H3"]
     assert panels(here)["start"]["diff"] == "0-1"
+    first = visit(show="off", head="L0H2")  # no layer is before it
+    assert "No head is switched off." in first.said
+    assert any("Choose heads to switch off" in link.proto.label for link in first.at.get("page_link"))
+    assert heads(first) == ["L0H2"]
 
 
 def test_another_model_opens_with_the_difference(tiny_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def test_of_several_heads_it_is_said_first_what_they_do_together(
     together = study.together(minilm, Request(text=TEXT, off=read({"off": off}).request.off)).sentence
     first = whole.ranked()[0]
     share = percent(together / whole.sentence[first], 0)
-    assert f"**{named}** together: {share} of **{first}**’s effect, the largest alone." in page.said
+    assert f"Together, **{named}** have {share} of the effect of **{first}**, the largest." in page.said
 
 
 def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:

@@ -30,7 +30,7 @@ NEVER = "the steps of the tour are on different pages, so that a link stands in 
 NOT_WALKED: Mapping[str, str] = {
     "mha_search.query": SAME_ADDRESS,
     "mha_scheme.turned": SAME_ADDRESS,
-    "mha_explorer.view:roles": "the browser remembers it",
+    "mha_explorer.view:roles": "the browser remembers it; tests/test_browser_first_minute.py goes back and forward",
     "mha_explorer.measure": WORK,
     "proposals": SAME_ADDRESS,
     "proposed": SAME_ADDRESS,

@@ -32,15 +32,6 @@ export function rememberActing() {
   }
 }
 
-/** @type {() => boolean} */
-export function remembersRoles() {
-  try {
-    return window.localStorage.getItem(ROLES) === "on";
-  } catch {
-    return false;
-  }
-}
-
 /** @type {(isOn: boolean) => void} */
 export function rememberRoles(isOn) {
   try {
@@ -86,12 +77,29 @@ export function forgetSentences() {
   }
 }
 
-// Whether roles are shown: as in the address, or else as in the previous visit. They are hidden in the first visit.
+// Whether roles were shown in the previous visit. Read once: an address names one picture until the page is loaded again.
+const REMEMBERED = remembersRoles();
+
+/** @type {() => boolean} */
+function remembersRoles() {
+  try {
+    return window.localStorage.getItem(ROLES) === "on";
+  } catch {
+    return false;
+  }
+}
+
+// Whether roles are shown: as in the address, or else as remembered. They are hidden in the first visit.
 /** @type {(params: URLSearchParams) => boolean} */
 export function showsRoles(params) {
   const wanted = params.getAll("roles").at(-1);
-  return wanted === "on" || (wanted !== "off" && remembersRoles());
+  return wanted === "on" || (wanted !== "off" && REMEMBERED);
 }
+
+// The parameter of an address: that roles are shown is stated for whoever gets it; that they are not, only where this
+// browser remembers otherwise.
+/** @type {(isShown: boolean) => string | null} */
+export const rolesName = (isShown) => (isShown ? "on" : REMEMBERED ? "off" : null);
 
 // Whether "/" and "?" are keys of every page: on by default; users of speech input can turn them off.
 /** @type {() => boolean} */

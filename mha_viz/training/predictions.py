@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.numerals import counted, decimal, percent, small
+from mha_viz.numerals import apart, counted, decimal, percent, small
 from mha_viz.training.record import Result
-from mha_viz.training.statements import ALIKE, LEARNED, LN2, NOTICED, pairs, removable
+from mha_viz.training.statements import ALIKE, LEARNED, NOTICED, pairs, removable
 
 MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
@@ -59,7 +59,7 @@ def of_random(result: Result) -> Outcome:
     near = int((values < ALIKE).sum())
     return Outcome(
         "alike" if near else "different",
-        f"the two most alike end {float(values.min()):.2f} apart (0 = the same rows, {LN2:.2f} = nothing in common)",
+        f"the two most alike differ by {apart(float(values.min()))} in the end (100%: nothing in common)",
     )
 
 

@@ -146,7 +146,7 @@ def of_random(result: Result) -> list[Statement]:
         Statement(
             "Do some heads attend to nearly the same words in the end?",
             bool(alike),
-            f"Then {alike_of(len(alike), len(close))} a divergence below {ALIKE:.3f} nats{named}. Heads with "
+            f"In the end {alike_of(len(alike), len(close))} a divergence below {ALIKE:.3f} nats{named}. Heads with "
             "different weights can still attend alike.",
             usual=None,
         ),

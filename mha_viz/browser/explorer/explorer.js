@@ -2,7 +2,7 @@
 // changes the view is drawn here at once; the server is told afterwards and keeps the URL.
 import { make } from "../dom.js";
 import { encodeView, parseView } from "../geometry.js";
-import { rememberRoles, remembersRoles, showsRoles } from "../memory.js";
+import { rememberRoles, rolesName, showsRoles } from "../memory.js";
 import { mounted } from "../mount.js";
 import { queued } from "../post.js";
 import { isShortcut } from "../shortcuts.js";
@@ -108,7 +108,7 @@ class Explorer {
       message: (view) => ({
         of: reading().of,
         ...encodeView(view, reading()),
-        roles: rolesName(view),
+        roles: rolesName(view.roles),
         arrows: view.arrows ? "on" : null,
       }),
       held: () => this.#stores.shown.held(),
@@ -153,11 +153,6 @@ class Explorer {
     tellBows(this.#stores);
   }
 }
-
-// The address states that roles are shown, for whoever gets it; that they are not, only where this browser remembers
-// otherwise.
-/** @type {(view: ReadingView) => string | null} */
-const rolesName = ({ roles }) => (roles ? "on" : remembersRoles() ? "off" : null);
 
 // Splits the data into a packet and the roles, which follow it as JSON, preceded by their length.
 /** @type {(data: Uint8Array) => [Uint8Array, HeadRoles]} */

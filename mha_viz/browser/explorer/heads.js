@@ -52,7 +52,8 @@ export class Heads {
   #read;
   #stage;
   #say;
-  #turned = /** @type {{ head: number, isOff: boolean } | null} */ (null); // until the server has done it
+  // The head that was switched last, and whether the server has done it.
+  #turned = /** @type {{ head: number, isOff: boolean, isDone: boolean } | null} */ (null);
 
   /** @param {Read} read @param {ReadingStage} stage @param {(words: string) => void} say */
   constructor(read, stage, say) {
@@ -123,16 +124,19 @@ export class Heads {
   turn(head) {
     if (isOfLayers(this.#read.reading)) return;
     this.#stage.send("off", headName(this.#read.reading, head));
-    this.#turned = { head, isOff: !this.isOff(head) };
+    this.#turned = { head, isOff: !this.isOff(head), isDone: false };
     this.#say(`${mapName(this.#read.reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
   }
 
-  // Once the head that was to be switched off or on is so, says it, and which later head changes most.
+  // Once the head that was to be switched off or on is so, or is no longer so, says it, and which later head changes
+  // most.
   tell() {
     const { reading, mode } = this.#read;
-    if (!this.#turned || this.isOff(this.#turned.head) !== this.#turned.isOff) return;
-    const { head, isOff } = this.#turned;
-    this.#turned = null;
+    if (!this.#turned) return;
+    const { head, isDone } = this.#turned;
+    const isOff = this.isOff(head);
+    if (isDone === (isOff === this.#turned.isOff)) return;
+    this.#turned = { head, isOff, isDone: true };
     const most = mode?.moved.indexOf(1) ?? -1; // their shares are of the largest
     const later = most < 0 ? "" : ` ${mapName(reading, most)} changes most.`;
     this.#say(`${mapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);

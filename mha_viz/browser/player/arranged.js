@@ -90,7 +90,7 @@ function beyond(ways, { count, words, isBare }) {
   const fit = under.filter(
     ({ wide, least, hasRows }) => wide >= least && (hasRows === false) === (isBare || count > FEW),
   );
-  const way = fit.findLast(({ columns }) => columns === fit.at(-1)?.columns) ?? under[under.length - 1];
+  const way = fit.find(({ columns }) => columns === fit.at(-1)?.columns) ?? under[under.length - 1];
   return { ...way, cell: Math.max(2, Math.floor(Math.min(way.wide, Math.max(way.tall, LOW / words)))) };
 }
 

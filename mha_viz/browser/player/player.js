@@ -143,6 +143,7 @@ class Player {
       this.#build(data, !before);
     } else if (data.at !== before.at && !this.#sent.delete(data.at) && !this.#playing) {
       this.#moment = data.at; // Back, or a link
+      this.#hasEnded = false;
     }
     // An answer that was given since this was drawn plays; a drawing that comes anew does not.
     if (before && data.play !== before.play && !this.#playing) this.#play(data);

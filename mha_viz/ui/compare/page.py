@@ -286,18 +286,18 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
         return [Panel(attention, head)]
     off = tuple(one for one in what.where.request.off if one in attention.every_head())
     before = tuple(one for one in attention.every_head() if one.layer == head.layer - 1)  # what the head reads
-    if not (off or before):
-        remark("No head is switched off.")
-        return [Panel(attention, head)]
     text = attention.text
     request = Request(attention.model, text.text, text.pair, off=off or before, **what.where.way(text.text))
-    which = inference.listed(off) if off else f"All heads of layer {head.layer - 1} are"
+    which = inference.listed(off) if off else f"All heads of layer {head.layer - 1} ({head.layer}) are"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{which} switched off ({plain(request.manner)}) in the second panel.", width="content")
+        if request.off:
+            st.markdown(f"{which} switched off ({plain(request.manner)}) in the second panel.", width="content")
+        else:
+            remark("No head is switched off.")
         parameters = {**address.now(), "off": str(what.parameters.get("off") or NONE)}
         st.page_link(navigation.page("explore"), label=":primary[Choose heads to switch off]", query_params=parameters)
-    without = inference.read(request)
-    return [Panel(attention, head), Panel(without, head, "without")]
+    panels = [Panel(attention, head)]
+    return [*panels, Panel(inference.read(request), head, "without")] if request.off else panels
 
 
 def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:

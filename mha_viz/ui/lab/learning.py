@@ -47,8 +47,8 @@ class Toy(NamedTuple):
     """A toy model as the stage shows it.
 
     ``skills``: by their names in its history; ``places``: for each, the word that a word of the sentence should look
-    at; ``outcome``: what a training, by its name, shows; ``loss``: of which words it is; ``measured``: what
-    the scores are; ``off``: heads that are worth switching off.
+    at; ``outcome``: what a training, by its name, shows; ``loss``: of which words it is; ``measured``: what the scores
+    are; ``off``: heads that are worth switching off.
     """
 
     short: str

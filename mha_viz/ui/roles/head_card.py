@@ -14,13 +14,12 @@ from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import labelled, linked, rule_plainly
+from mha_viz.figures.glosses import labelled, link, linked, rule_plainly
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
-from mha_viz.quotes import series
 from mha_viz.ui import address, navigation, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import built_in
@@ -66,7 +65,9 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
             st.markdown(f"Usually {plain(recipe.words(rule_plainly))}.")
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
-            st.caption(f"Not found to be used for {series([*dict.fromkeys(effects['role'])])}.")
+            details = [*effects["detail"]]
+            which = f"any of {len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
+            st.caption(f"Not found to be used for {plain(which)}.")
         readable.show_one(model, evidence, head)
         parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
         query = {**parameters, "head": str(head)}

@@ -65,7 +65,6 @@ class SwitchedOff:
         every = set(whole.every_head())
         self.off = tuple(head for head in where.request.off if head in every)  # the page has named the others
         self.effects: Effects | None = None  # until they are said
-        self.together: Together | None = None  # until it is said, and for less than two heads
         self.question = _question(whole, where)
         text = whole.text
         each = Request(whole.model, text.text, text.pair, question=self.question, **where.way(text.text))
@@ -103,8 +102,6 @@ class SwitchedOff:
                     drawn = answering.show_answer(self.whole, self.request, self._about(self.off))
             with effect:
                 self.effects = _effects(self.whole, self.each)
-                if len(self.off) > 1:
-                    self.together = _together(self.whole, self.request)
                 st.markdown(self._sentence(self.effects), width="content")
             if self.question is None:
                 with effect, st.container(horizontal=True, width="content"):
@@ -112,15 +109,18 @@ class SwitchedOff:
         return drawn
 
     def _sentence(self, effects: Effects) -> str:
-        """Which heads matter most and least here; or how much those that are off do, beside the one that does most."""
+        """Which heads matter most and least here; or how much those that are off do, beside the one that does most.
+        Raises what the model raises, and Busy."""
         on = "sentence" if self.question is None else self.where.effect
         every, values = effects.ranked(on), effects.on(on)
         if not self.off:
             return f"**{both(every[0])}** matters most here, **{both(every[-1])}** least."
         largest = max(values[every[0]], 1e-12)
-        if self.together is not None:
-            share = percent((self.together.sentence if on == "sentence" else self.together.answer) / largest, 0)
-            return f"**{of_all(self.off)}** together: {share} of **{every[0]}**’s effect, the largest alone."
+        if len(self.off) > 1:
+            future = model_service().cached(verbs.lost_each, self.request, (self.off,))
+            lost = inference.wait(future, "Reading the text without these heads…")
+            share = percent(float((lost.sentence if on == "sentence" else lost.answer)[0]) / largest, 0)
+            return f"Together, **{of_all(self.off)}** have {share} of the effect of **{every[0]}**, the largest."
         rank, size = every.index(self.off[0]) + 1, values[self.off[0]] / largest
         most = f"**{every[0]}** matters most here"
         return f"{most}." if rank == 1 else f"{most}, **{self.off[0]}** {percent(size, 0)} as much."
@@ -149,7 +149,7 @@ class SwitchedOff:
     def _numbers(self, effects: Effects, on: str) -> list[PageChart]:
         about, alone = self._about(self.off), self._about(())
         with st.container(width=900):
-            effect = _together(self.whole, self.request) if len(self.off) == 1 else self.together
+            effect = _together(self.whole, self.request) if self.off else None
             if effect is not None:
                 _summary(effects, effect, self.off, self.question)
             elif not self.off:

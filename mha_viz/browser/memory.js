@@ -77,7 +77,7 @@ export function forgetSentences() {
   }
 }
 
-// Whether roles were shown in the previous visit. Read once: an address names one picture until the page is loaded again.
+// Whether roles were shown in the previous visit. Read once: an address names one picture until the page loads again.
 const REMEMBERED = remembersRoles();
 
 /** @type {() => boolean} */

@@ -144,7 +144,7 @@ def of_random(result: Result) -> list[Statement]:
             _cosines("the weights of two heads", "at the end", end) + "; no term of the loss keeps them apart.",
         ),
         Statement(
-            "Do some heads attend to nearly the same words in the end?",
+            "Do some heads attend nearly alike in the end?",
             bool(alike),
             f"In the end {alike_of(len(alike), len(close))} a divergence below {ALIKE:.3f} nats{named}. Heads with "
             "different weights can still attend alike.",

@@ -83,14 +83,14 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     assert max(shares) == 1
     assert 0 < min(shares) < 0.5
     expect(page.get_by_text("matters most here")).to_be_visible()
-    said = page.locator(".said")
-    expect(said).to_have_text(re.compile(r"^L3H1 is off\. L[45]H\d+ changes most\.$"))
+    announced = page.locator(".said")
+    expect(announced).to_have_text(re.compile(r"^L3H1 is off\. L[45]H\d+ changes most\.$"))
     visitor.grid.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("x")
     visitor.asked(off="L3H1.L4H1")
     expect(dark).to_have_count(2)
-    expect(said).to_have_text(re.compile(r"^L4H1 is off\. L[45]H\d+ changes most\.$"))
+    expect(announced).to_have_text(re.compile(r"^L4H1 is off\. L[45]H\d+ changes most\.$"))
     page.get_by_role("button", name="Switch on").click()
     visitor.asked(off=None)
     expect(dark).to_have_count(0)

@@ -132,14 +132,15 @@ CHOSEN = """head => [...document.querySelectorAll(".st-key-ranking .js-plotly-pl
 })"""
 
 
-def test_the_dot_in_a_bar_of_the_ranking_is_clicked_as_the_bar(visitor: BrowserTab) -> None:
+def test_dots_in_bars_of_the_ranking_are_clicked_as_the_bars_however_quickly(visitor: BrowserTab) -> None:
     page = visitor.visit("/?model=toy&text=the dog saw the girl .&off=none&more=1")
     page.locator("summary", has_text="All heads, ranked").click()
-    head = _point(page, 2)
-    page.mouse.down()
-    page.mouse.up()
-    page.wait_for_function("head => new URLSearchParams(location.search).get('off').includes(head)", arg=head)
-    page.wait_for_function(CHOSEN, arg=head)
+    for place in (2, 5):
+        head = _point(page, place)
+        page.mouse.down()
+        page.mouse.up()
+        page.wait_for_function("head => new URLSearchParams(location.search).get('off').includes(head)", arg=head)
+        page.wait_for_function(CHOSEN, arg=head)
 
 
 def _point(page: Page, place: int) -> str:

@@ -16,6 +16,8 @@ from mha_viz.figures.theme import Theme, ink_on, palette
 
 # Plotly's own camera button saves a format that a paper can use.
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
+# Two quick clicks on two marks stay two, and are not Plotly's double click, which takes the choice back.
+CLICKED = {**CONFIG, "doubleClickDelay": 0}
 LN2 = 0.6931
 ABOVE = 36  # pixels for Plotly's buttons
 

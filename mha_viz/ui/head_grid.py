@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.head_map import CLICKED
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.components import apply_style
 
@@ -45,6 +45,6 @@ def head_grid(
             on_select=on_select,
             selection_mode="points",
             theme=None,
-            config={**CONFIG, "displayModeBar": False},  # it would cover the names of heads
+            config={**CLICKED, "displayModeBar": False},  # it would cover the names of heads
             alt=alt,
         )

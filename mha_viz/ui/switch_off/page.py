@@ -23,7 +23,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.figures import answers as answer_charts
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both, reading
-from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.head_map import CLICKED
 from mha_viz.heads import NONE
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
@@ -240,7 +240,7 @@ def _effects_chart(
 
 def _chart(chart: Any, key: str, alt: str, on_select: Callable[[], None] | Literal["ignore"] = "ignore") -> None:
     st.plotly_chart(
-        legible(chart), key=key, theme=None, config=CONFIG, alt=alt, on_select=on_select, selection_mode="points"
+        legible(chart), key=key, theme=None, config=CLICKED, alt=alt, on_select=on_select, selection_mode="points"
     )
 
 

@@ -15,7 +15,7 @@ from mha_viz.drawing.table import Table
 from mha_viz.errors import ModelUnsupported
 from mha_viz.figures import effects as charts
 from mha_viz.figures.caption import both
-from mha_viz.figures.head_map import CONFIG
+from mha_viz.figures.head_map import CLICKED
 from mha_viz.reader import verbs
 from mha_viz.request import COSINE, Request
 from mha_viz.ui.caches import model_service
@@ -56,7 +56,7 @@ def _ranking(attention: Attention, request: Request, effects: Effects, on: str, 
         legible(draw(theme())),
         key="ranking",
         theme=None,
-        config=CONFIG,
+        config=CLICKED,
         alt=f"{label}.",
         on_select=on_bar,
         selection_mode="points",

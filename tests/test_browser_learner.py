@@ -351,6 +351,27 @@ def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: B
     expect(first).to_be_in_viewport(ratio=0.5)
 
 
+# Time passes twenty times as fast for the page.
+SOONER = """() => {
+  const [inFrame, time] = [window.requestAnimationFrame.bind(window), performance.now.bind(performance)];
+  performance.now = () => 20 * time();
+  window.requestAnimationFrame = (act) => inFrame(() => act(20 * time()));
+}"""
+
+
+def test_back_over_an_answer_takes_back_what_the_training_showed(visitor: BrowserTab) -> None:
+    visitor.is_altered = True
+    page = visitor.visit("/why_heads_differ", experiment="random")
+    verdict = page.locator(".mha-player .verdict")
+    answer = page.locator(".st-key-lab_guess button").first
+    page.evaluate(SOONER)
+    answer.click()
+    expect(verdict).not_to_have_text("")
+    page.go_back()
+    expect(answer).to_have_attribute("aria-checked", "false")
+    expect(verdict).to_have_text("")
+
+
 def test_back_undoes_a_step_that_the_server_never_answered(visitor: BrowserTab) -> None:
     visitor.is_altered = True
     page, server = visitor.page, LateServer(visitor.page)

@@ -161,9 +161,7 @@ def test_other_parameters_are_read_to_a_few_hundred_characters() -> None:
     for name in ("model", "before", "with", "run", "corpus", "relation", "anything", *VIEW):
         assert len(bounded({name: "a" * 100_000})[name]) == MAX_OTHER
         where = read({name: "a" * 100_000})
-        assert max(len(part or "") for part in (where.request.model, where.before, where.second_model)) <= MAX_OTHER, (
-            name
-        )
+        assert max(len(part or "") for part in (where.request.model, where.before)) <= MAX_OTHER, name
 
 
 def test_a_sentence_that_is_cut_as_it_is_read_counts_as_one_that_was_typed() -> None:

@@ -74,6 +74,31 @@ def test_the_compared_heads_are_changed_and_the_url_with_them() -> None:
     assert "mha_compare" in here._drawn() or "No heads chosen yet" in here.said
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *({"as": "pie"}, {"at": "x"}, {"at": "7"}, {"diff": "0"}, {"diff": "7-8"}, {"unit": "letters"}),
+        *(
+            {"pin": "first"},
+            {"special": "x"},
+            {"links": "some"},
+            {"scale": "big"},
+            {"shown": "x"},
+            {"off": "x"},
+            {"show": "nothing"},
+        ),
+        *({"head": "first"}, {"head": "L9H9"}, {"show": "models", "with": "no model"}),
+    ],
+    ids=lambda odd: "=".join(next(reversed(odd.items()))),
+)
+def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) -> None:
+    name = next(reversed(odd))
+    shown = "; L3H1 (4-2) is shown" if name == "head" else ""
+    said = visit(**odd, order="backwards", on="y", divide="no", step="x").said  # the last are of other pages
+    assert f"Part of this link could not be used ({name}={odd[name]}){shown}." in said
+    assert said.count("could not be used") == 1
+
+
 def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
     here = visit(tray=comparison.write([L3H1] * 8))
     edit(here, "duplicate", 0)

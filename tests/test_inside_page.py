@@ -547,15 +547,18 @@ def test_another_sentence_forgets_the_tokens() -> None:
 @pytest.mark.parametrize(
     ("url", "messages"),
     [
-        ({"head": "L9H0", "q": "99"}, ("head that does not exist (L9H0); L3H1 (4-2) is shown instead", "(q=99)")),
-        ({"head": "L0H99", "k": "-1"}, ("head that does not exist (L0H99)", "tokens that do not exist (k=-1)")),
-        ({"head": "first", "q": "<b>", "k": "1e3"}, ("head that does not exist (head=first)", "(q=<b>, k=1e3)")),
+        ({"head": "L9H0", "q": "99"}, ("(head=L9H0); L3H1 (4-2) is shown", "(q=99); the strongest link is shown")),
+        ({"head": "L0H99", "k": "-1"}, ("(head=L0H99); L3H1 (4-2) is shown", "(k=-1)")),
+        ({"head": "first", "q": "<b>", "k": "1e3"}, ("(head=first); L3H1 (4-2) is shown", "(q=<b>, k=1e3)")),
+        ({"pin": "q99", "divide": "yes"}, ("(pin=q99)", "(divide=yes)")),
+        ({"pin": "first", "costs": "1,2"}, ("(pin=first)", "(costs=1,2)")),
     ],
 )
 def test_what_is_not_there_is_said(url: dict[str, str], messages: tuple[str, str]) -> None:
-    page = visit(**url)
+    page = visit(**url, order="backwards", at="x", on="y")  # the last are of other pages
     for message in messages:
-        assert message in page.said
+        assert f"Part of this link could not be used {message}" in page.said
+    assert page.said.count("could not be used") == len(messages)
     assert "Every head gets the same x" in page.said
 
 

@@ -93,11 +93,10 @@ class Address:
     followed. ``emptied``: the text that heads take their outputs from was emptied. ``before``: the model whose picture
     stays while the requested one is unavailable. ``typed``: how many characters of the two sentences were typed, when a
     link could not hold them all. ``on``: heads of the layer drawn beside ``head``. ``tokens``: every token that ``pin``
-    and ``link`` refer to. ``tray``: what :mod:`mha_viz.ui.comparison` reads. ``second_model``: the model that the
-    page's own is compared with. ``path``: the side of the head at which paths from earlier ones end; ``like``: the text
-    that both are compared with. ``case``: the case of a role that is open. ``want``: the word that is to become the
-    answer. ``effect``: what an effect is measured on; ``order``, ``seed``: the order in which heads are removed one by
-    one; ``more``: all numbers about heads that are off are shown.
+    and ``link`` refer to. ``tray``: what :mod:`mha_viz.ui.comparison` reads. ``path``: the side of the head at which
+    paths from earlier ones end; ``like``: the text that both are compared with. ``case``: the case of a role that is
+    open. ``want``: the word that is to become the answer. ``effect``: what an effect is measured on; ``order``,
+    ``seed``: the order in which heads are removed one by one; ``more``: all numbers about heads that are off are shown.
     """
 
     request: Request = field(default=Request(part=CROSS))
@@ -110,7 +109,6 @@ class Address:
     tokens: tuple[int, ...] = ()
     words: bool = True
     tray: str | None = None
-    second_model: str | None = None
     path: str = ""
     like: str = ""
     case: CaseInLink | None = None
@@ -126,6 +124,10 @@ class Address:
         unless the URL names one, from the same with a word replaced."""
         source = self.request.source if self.request.source or self.emptied else replaced(text)
         return {"method": self.request.method} | ({"source": source} if self.request.method == TEXT else {})
+
+    def unused(self, page: str) -> list[str]:
+        """The complaints that concern this page."""
+        return [one for one in self.complaints if one.partition("=")[0] not in lesson.of_others(page)]
 
     def but(self, **fields: Any) -> Address:
         """The same address with other fields of the request in it."""
@@ -235,7 +237,7 @@ def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mappin
 
 
 def _address(parameters: Mapping[str, str]) -> Address:
-    good, odd = _matching(parameters, VIEW)
+    good, odd = _matching(parameters, VIEW | COMPARED)
     off, case = from_link(parameters.get("off", "")), _case(parameters.get("case"))
     is_way = parameters.get("how", METHODS[0]) in METHODS
     odd += _misfits(off=off is not None, how=is_way, case=case is not None or "case" not in parameters)
@@ -252,7 +254,6 @@ def _address(parameters: Mapping[str, str]) -> Address:
         tokens=(*_numbers(good.get("pin")), *_numbers(good.get("link"))),
         words=good.get("unit", "words") == "words",
         tray=parameters.get("tray"),
-        second_model=_text(parameters, "with") or None,
         path=chosen.get("path", ""),
         like=_text(parameters, "like"),
         case=case,

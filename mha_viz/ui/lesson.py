@@ -89,8 +89,13 @@ def _view(entry: Any) -> LessonView | None:
     return None
 
 
+def of_others(page: str) -> set[str]:
+    """The parameters that only other pages than this one read."""
+    return {name for names in _OF_PAGES.values() for name in names} - set(_OF_PAGES.get(page, ()))
+
+
 def _of_this_page(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    others = {name for names in _OF_PAGES.values() for name in names} - set(_OF_PAGES.get(page, ()))
+    others = of_others(page)
     if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # of a training
         others.add("step")
     return {name: value for name, value in parameters.items() if name not in others.union(OF_THE_CLASS)}

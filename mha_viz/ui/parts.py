@@ -139,10 +139,10 @@ def plain(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
 
 
-def say_unused(parts: Sequence[str]) -> None:
-    """Say which parts of the link could not be used, if there are any."""
+def say_unused(parts: Sequence[str], instead: str = "") -> None:
+    """Say which parts of the link could not be used, if there are any, and what is shown ``instead``."""
     if parts:
-        remark(f"Part of this link could not be used ({', '.join(parts)}).")
+        remark(f"Part of this link could not be used ({', '.join(parts)}){instead and f'; {instead} is shown'}.")
 
 
 _NAMED = re.compile(r" \(\w+=[^)]*--[^)]*\)")

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 import streamlit as st
 
-from mha_viz.attention import Attention
+from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
+from mha_viz.figures.caption import both
 from mha_viz.figures.packet import OpenHead
 from mha_viz.models import catalog
 from mha_viz.request import CROSS, ENCODER, PARTS, Request
@@ -22,7 +23,7 @@ from mha_viz.ui.address import Address, Url, examples
 from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.caches import facts, ready
 from mha_viz.ui.components import sentence
-from mha_viz.ui.parts import complain, guarded, message, remark, sent, whole
+from mha_viz.ui.parts import complain, guarded, message, remark, say_unused, sent, whole
 
 MOST_TYPED = 2_000  # characters of a target
 WHY = {
@@ -175,6 +176,18 @@ def opened_first(what: Url, attention: Attention) -> OpenHead:
         place = next(places, None)
         return OpenHead(str(case.head), None if place is None else f"{case.axis}{place}")
     return _opened_first(what, attention.model)
+
+
+def linked_head(what: Url, attention: Attention, page: str) -> Head:
+    """The head in the URL, or else the one that opens first, with a remark on what ``page`` cannot use of the link."""
+    first, odd = Head.parse(opened_first(what, attention).head), what.where.unused(page)
+    wanted = what.where.head or first
+    if QUANTITIES[attention.quantity].of_layers:
+        wanted = Head(wanted.layer, 0)
+    if wanted not in attention.every_head():
+        odd, wanted = [*odd, f"head={wanted}"], first
+    say_unused(odd, both(wanted) if any(one.startswith("head=") for one in odd) else "")
+    return wanted
 
 
 def _opened_first(what: Url, model: str) -> OpenHead:

@@ -31,7 +31,7 @@ from mha_viz.ui.comparison import Comparison, Pin
 from mha_viz.ui.components import compare as component
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.minimal_pair import replaced
-from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint
+from mha_viz.ui.parts import complain, complain_later, guarded, message, plain, remark, say_complaint, say_unused
 from mha_viz.ui.request import ask_part, beside, is_part, model_of
 
 SHOWS = {
@@ -60,6 +60,7 @@ def show_comparison(what: Url) -> None:
         others = "; the others are shown" if pins else ""
         remark(f"{'Some of the' if pins else 'The'} compared heads in this link could not be read{others}.")
     if chosen == "tray":
+        say_unused(what.where.unused("compare"))
         _comparison(pins, what.where)
         return
     ask_part(what.where)
@@ -68,7 +69,7 @@ def show_comparison(what: Url) -> None:
     attention = read(what.text, what.where.but(off=(), other=other))
     if attention is None:
         return
-    head = _head(attention, what)
+    head = request.linked_head(what, attention, "compare")
     _about(attention, head)
     inference.say_cut(attention, what.where, what.sentence)
     if chosen == "map":
@@ -236,14 +237,6 @@ def _on_view() -> None:
 # ---- Ready-made comparisons -----------------------------------------------------------------------------
 
 
-def _head(attention: Attention, what: Url) -> Head:
-    """The head that the URL names, or else the one that opens first on the Explore page for this text."""
-    wanted_head = what.where.head
-    if wanted_head and wanted_head.layer < attention.layers and wanted_head.head < attention.heads:
-        return wanted_head
-    return Head.parse(request.opened_first(what, attention).head)
-
-
 def _layer(attention: Attention, head: Head, what: Url) -> list[Panel]:
     heads = min(attention.heads, MOST)
     st.markdown(
@@ -309,7 +302,7 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
         return [Panel(attention, head)]
     names = [m.name for m in others]
     here = [m.name for m in others if ready(m)]
-    wanted_model = what.where.second_model
+    wanted_model = in_link("with", [m.name for m in catalog.offered()], ".+")
     current = wanted_model if wanted_model in names else (here or names)[0]
     labels = {m.name: m.label for m in others}  # menus render no Markdown
     bound(
@@ -340,6 +333,10 @@ def _draw(
     """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
     each panel among the compared heads; the others can be added. ``diff``: the two that open with their difference.
     ``is_patched``: whether heads of the first are taken from the text of the second."""
+    numbers = [str(number) for number in range(len(panels))]
+    pairs = [f"{one}-{other}" for one in numbers for other in numbers if one != other]
+    in_link("at", numbers, address.COMPARED["at"])
+    in_link("diff", [*pairs, "none", diff], address.COMPARED["diff"])
     component(model_service().panels(panels, places, diff, SPECIAL), "compare", _on_view, _on_edit)
     if is_patched and len(panels) == 2:
         charts = patched.show_patched(panels[0].attention, panels[1].attention, panels[0].head)

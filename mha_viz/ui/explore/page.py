@@ -148,7 +148,7 @@ def _wanted(what: Url, attention: Attention, begin: OpenHead) -> tuple[Head, ...
     wanted, odd = _existing_heads(attention, (*heads, *(Head(heads[0].layer, h) for h in where.on)))
     n = max(len(attention.queries), len(attention.keys))
     unread = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
-    odd += [*where.complaints, *(f"token {t}" for t in where.tokens if t >= n), *unread]
+    odd += [*where.unused("explore"), *(f"token {t}" for t in where.tokens if t >= n), *unread]
     inference.say_cut(attention, where, what.sentence)
     inference.say_unknown(attention)
     say_unused(odd)

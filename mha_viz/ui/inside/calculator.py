@@ -19,7 +19,7 @@ from mha_viz.models import catalog
 from mha_viz.ui import address
 from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.download_panel import PageChart
-from mha_viz.ui.parts import complain, plain
+from mha_viz.ui.parts import complain, plain, say_unused
 
 FIRST = (*PAPER, 64)  # d_model, h, n
 MOST = 10**15 - 1  # what a browser's number type and a link can hold
@@ -58,8 +58,10 @@ def is_like_the_paper_s(trace: Trace) -> bool:
 def _settings_in_url() -> tuple[int, int, int]:
     """d_model, h and n from the URL, or else from the paper."""
     number = r"(-?\d{1,15})"
-    match = re.fullmatch(f"{number},{number},{number}", address.now().get("costs", ""), re.ASCII)
+    given = address.now().get("costs", "")
+    match = re.fullmatch(f"{number},{number},{number}", given, re.ASCII)
     if not match:
+        say_unused([f"costs={given[:20]}"] if given else [])
         return FIRST
     d_model, heads, n = map(int, match.groups())
     return d_model, heads, n

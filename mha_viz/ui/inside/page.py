@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.trace import Trace
-from mha_viz.errors import MhaVizError, UnknownHead
+from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
 from mha_viz.figures.inside import in_view
 from mha_viz.models import catalog
@@ -34,8 +34,8 @@ from mha_viz.ui.parts import (
     entitle,
     guarded,
     quoted,
-    remark,
     say_complaint,
+    say_unused,
     sent,
     theme,
     whole,
@@ -56,7 +56,7 @@ def show_steps(what: Url) -> None:
         return
     inference.say_cut(attention, what.where, what.sentence)
     inference.say_unknown(attention)
-    head = _head(what, attention)
+    head = request.linked_head(what, attention, "inside_a_head")
     entitle(f"Inside {head}", quoted(what.sentence))
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
@@ -88,7 +88,7 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
         show_marked(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
     code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query)
-    is_divided = address.now().get("divide") != "no"
+    is_divided = in_link("divide", ("no",), ".+") != "no"
     opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, theme(), about, code, parts)
     with st.container(key="inside_step"):
         apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
@@ -134,30 +134,16 @@ def _parts(what: Url, attention: Attention, head: Head, query: int, keys: tuple[
 # ---- What is asked for ----------------------------------------------------------------------------------
 
 
-def _head(what: Url, attention: Attention) -> Head:
-    """The head in the URL, or else the one that Explore begins with."""
-    first = Head.parse(request.opened_first(what, attention).head)
-    wanted = what.where.head or first
-    odd = [one for one in what.where.complaints if one.startswith("head=")]
-    try:
-        _ = attention[wanted]
-    except UnknownHead:
-        odd, wanted = [*odd, str(wanted)], first
-    if odd:
-        remark(f"This link names a head that does not exist ({', '.join(odd)}); {both(wanted)} is shown instead.")
-    return wanted
-
-
 def _pair(what: Url, attention: Attention, head: Head) -> tuple[int, int]:
     """Query and key: those of the URL, or else those that Explore holds or begins with, or else the head's strongest
     link."""
     n, given = len(attention.text), address.now()
     odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
-    if odd:
-        remark(f"This link names tokens that do not exist ({', '.join(odd)}); the strongest link is shown instead.")
     begin = None if what.where.head else request.opened_first(what, attention).pin
     pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
     held = pin.groups() if pin else (None, None)
+    odd += [f"pin={given['pin']}"] if "pin" in given and any(t and _token(t, n) is None for t in held) else []
+    say_unused(odd, "the strongest link")
     query, key = (_token(given.get(name), n) for name in ("q", "k"))
     return strongest(attention, head, _first_given(query, _token(held[0], n)), _first_given(key, _token(held[1], n)))
 

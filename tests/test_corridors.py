@@ -17,7 +17,7 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_225,
+    "analysis": 6_240,
     "attention": 2_262,
     "browser": 260,
     "cli": 3_175,

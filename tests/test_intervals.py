@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,12 +99,34 @@ def test_below_sixty_documents_the_interval_is_the_widest_of_three() -> None:
     assert sure[1, 0] == 1  # of shares, none above 1
 
 
+def test_the_interval_of_means_of_skewed_documents_is_the_bootstrap_t_of_the_plain_loops() -> None:
+    sums, n = np.array([1.0, 2.0, 2.5, 3.5, 40.0, 1.8]), np.array([10, 25, 20, 30, 40, 15])
+    mean = sums.sum() / n.sum()
+    here = Documents(list("abcdef"))
+    away = []
+    for draw in here.draws.astype(int).tolist():
+        drawn = [at for at, often in enumerate(draw) for _ in range(often)]
+        share = sums[drawn].sum() / n[drawn].sum()
+        error = math.sqrt(sum((sums[at] - share * n[at]) ** 2 for at in drawn)) / n[drawn].sum()
+        away.append((share - mean) / error if len(set(drawn)) > 1 else 0.0)
+    error = math.sqrt(((sums - mean * n) ** 2).sum()) / n.sum()
+    low, high = here.of_means(sums[:, None], n)[:, 0]
+    assert high == pytest.approx(mean - error * float(np.percentile(away, 2.5)))
+    assert low == pytest.approx(mean - 2.571 * math.sqrt(_variance_of_leaving_one_out(sums, n)))
+    assert high - mean > 2 * (mean - low)
+    alike = here.of_means(np.array([[4.0]] * 6), np.full(6, 10))  # documents that do not vary
+    assert alike[:, 0] == pytest.approx((0.4, 0.4))
+
+
+def _variance_of_leaving_one_out(sums: Any, n: Any) -> float:
+    others = [(sums.sum() - sums[at]) / (n.sum() - n[at]) for at in range(len(n))]
+    return math.fsum((other - sums.sum() / n.sum()) ** 2 for other in others)
+
+
 def test_student_s_variance_is_that_of_leaving_one_document_out() -> None:
     right, n = np.array([8, 30, 9, 22, 4, 60]), np.array([10, 60, 30, 25, 20, 70])
-    share = right.sum() / n.sum()
-    others = [(right.sum() - right[at]) / (n.sum() - n[at]) for at in range(6)]
-    half = 2.571 * math.sqrt(sum((other - share) ** 2 for other in others))
-    low, high = Documents(list("abcdef")).of_means(right[:, None].astype(float), n)[:, 0]
+    share, half = right.sum() / n.sum(), 2.571 * math.sqrt(_variance_of_leaving_one_out(right, n))
+    low, high = Documents(list("abcdef")).interval(right[:, None], n)[:, 0]
     assert (low, high) == pytest.approx((share - half, share + half))
 
 
@@ -181,14 +204,16 @@ def held(documents: int, truth: float, between: float, corpora: int) -> float:
 SKEWED = {
     int(documents): [int(share) for share in re.findall(r"\d+", shares)]
     for documents, shares in re.findall(
-        r"over (\d+) (?:documents )?in ([\d, ]+ and \d+)%", (ROOT / "docs" / "measures.md").read_text("utf-8")
+        r"(?:over|from) (\d+) (?:documents |on, by the bootstrap alone, )?in ([\d, ]+ and \d+)%",
+        (ROOT / "docs" / "measures.md").read_text("utf-8").replace("alone: over", ""),
     )
 }
 SKEWNESS = (0, 0.7, 1.4, 2.8)
 
 
 def test_the_documentation_says_how_often_intervals_of_means_hold_the_truth() -> None:
-    assert {documents: len(shares) for documents, shares in SKEWED.items()} == dict.fromkeys((5, 9, 30), 4)
+    assert {documents: len(shares) for documents, shares in SKEWED.items()} == dict.fromkeys((5, 9, 30, 60), 4)
+    assert all(share >= 93 for documents in (5, 9, 30) for share in SKEWED[documents][:3])
     for documents, shares in SKEWED.items():
         random = np.random.default_rng(documents)
         for skewness, share in zip(SKEWNESS, shares, strict=True):

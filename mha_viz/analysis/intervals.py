@@ -5,7 +5,7 @@ vary too little where there are few documents: below MANY documents with a case 
 Student's t over documents and Wilson's of as many independent cases as would vary so; below FEW it is Wilson's of all
 cases, and speaks of these documents alone. Wilson's takes its place, too, where every case is right, or none, so that
 all draws are alike. For the difference of two accuracies over the same cases, Newcombe's, which is made of Wilson's of
-all cases, takes their place.
+all cases, takes its place; for means, which may be skewed, the bootstrap-t interval.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mha_viz.analysis.reduce import Counts, FloatSums
 DRAWS, SEED = 2000, 0
 LEVELS = (2.5, 97.5)  # percentiles of the draws
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+ROUNDING = 1e-9  # a share of a variance; less is the rounding of its sums
 CELLS = 16_000_000  # the most counts of all documents; beyond that, some documents are counted and drawn together
 FEWEST_BLOCKS = 32
 FEW, MANY = 5, 60  # documents
@@ -133,12 +134,33 @@ class Documents:
 
     def of_means(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
         """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one
-        document has a value. Wilson's is for shares; below FEW documents Student's t stands in its place."""
+        document has a value. Below MANY documents it is the widest of bootstrap, Student's t and, from FEW documents
+        on, bootstrap-t."""
         documents = with_cases(n)
         if documents < 2:
             return np.full((2, sums.shape[1]), np.nan)
         drawn = self.drawn(sums, n)
-        return drawn if documents >= MANY else _widest(drawn, _student(_left_out(sums, n)))
+        if documents >= MANY:
+            return drawn
+        bounds = _widest(drawn, _student(_left_out(sums, n)))
+        return bounds if documents < FEW else _widest(bounds, self._bootstrap_t(sums, n))
+
+    def _bootstrap_t(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
+        """The bootstrap-t interval (Efron & Tibshirani 1993, section 12.5): how many of its own standard errors the
+        mean of each draw lies from that of all documents. A draw of documents that do not vary tells nothing and counts
+        as 0. Of skewed values, the mean of a few documents lies below the truth together with its standard error."""
+        mean = sums.sum(axis=0) / n.sum()
+        deviations = sums - mean * n[:, None]
+        draws = self.draws[self.draws @ n > 0]
+        drawn = (draws @ n)[:, None]
+        shifts = draws @ deviations / drawn  # [draw, column]
+        squares = draws @ deviations**2 - 2 * shifts * (draws @ (deviations * n[:, None]))
+        variances = (squares + shifts**2 * (draws @ n**2)[:, None]) / drawn**2
+        variance = (deviations**2).sum(axis=0) / n.sum() ** 2
+        errors = np.sqrt(np.maximum(variances, 0))
+        away = np.divide(shifts, errors, out=np.zeros_like(shifts), where=variances > ROUNDING * variance)
+        bounds: LowAndHigh = mean - np.sqrt(variance) * np.percentile(away, LEVELS, axis=0)[::-1]
+        return bounds
 
     def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> LowAndHigh:
         """The percentiles of the means of draws; those without a case are left out."""

@@ -22,6 +22,7 @@ MAT = "The cat sat on the mat."
 def test_sentences_are_read_one_after_the_other(visitor: BrowserTab) -> None:
     visitor.explore()
     expect(visitor.page.get_by_role("button", name="History")).to_be_hidden()
+    _a_click_takes_the_whole_text_and_the_next_one_puts_the_cursor(visitor)
     _a_typed_sentence_is_painted_and_stands_in_the_url(visitor)
     _the_back_button_restores_the_sentence_before(visitor)
     _shift_and_enter_begin_a_new_line_and_send_nothing(visitor)
@@ -29,6 +30,15 @@ def test_sentences_are_read_one_after_the_other(visitor: BrowserTab) -> None:
     _a_second_sentence_is_read_as_a_pair(visitor)
     _examples_open_and_one_is_read(visitor)
     _an_empty_sentence_is_answered_and_examples_are_offered(visitor)
+
+
+def _a_click_takes_the_whole_text_and_the_next_one_puts_the_cursor(visitor: BrowserTab) -> None:
+    visitor.field.click()
+    visitor.page.keyboard.type("cat")
+    expect(visitor.field).to_have_value("cat")
+    visitor.field.click(position={"x": 1, "y": 20})
+    visitor.page.keyboard.type("The ")
+    expect(visitor.field).to_have_value("The cat")
 
 
 def _a_typed_sentence_is_painted_and_stands_in_the_url(visitor: BrowserTab) -> None:

@@ -36,6 +36,11 @@ def the_answer_is_not_given_away(visitor: BrowserTab) -> None:
     page = visitor.explore(**{"class": "1", "head": "L3H1", "pin": "q11"})  # not even by a link
     expect(page.locator(".look details:not([open])")).to_have_count(1)
     expect(visitor.readout).to_have_text("Point at a word; click to hold.")
+    page = visitor.explore()
+    expect(visitor.readout).to_contain_text("it attends to animal")
+    visitor.more("Class view")  # nor by what was held before
+    expect(page.locator(".look details:not([open])")).to_have_count(1)
+    expect(visitor.readout).to_have_text("Point at a word; click to hold.")
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("button", name="We sat on the river bank").click()
     expect(page.locator(".look")).to_contain_text("what does each “bank” look at?")

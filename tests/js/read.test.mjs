@@ -43,7 +43,7 @@ test("more matrices of one reading join the others; the oldest are dropped, but 
   assert.ok(read.reading.matrices.has(1) && !read.reading.matrices.has(0));
 });
 
-test("a step of the tour and a head that the server opens lead to another view, once", () => {
+test("a step of the tour, a head that the server opens and an answer that is hidden lead to another view, once", () => {
   const read = new Read();
   const come = (fields) => read.receive(bytes([0]), { ...ROLES, ...fields }, () => []);
   come({});
@@ -54,4 +54,7 @@ test("a step of the tour and a head that the server opens lead to another view, 
   assert.deepEqual([same.isStep, same.isLed], [false, false]);
   const opened = come({ tour: "1", opened: 1 });
   assert.deepEqual([opened.isStep, opened.isLed], [false, true]);
+  const shown = come({ tour: "1", opened: 1, quiet: false });
+  const hidden = come({ tour: "1", opened: 1 });
+  assert.deepEqual([shown.isLed, hidden.isLed, come({ tour: "1", opened: 1 }).isLed], [true, true, false]);
 });

@@ -33,7 +33,8 @@ export class Read {
     const next = data instanceof Uint8Array ? unpack(data) : data;
     const { reading } = this;
     const isStep = !!headRoles?.tour && headRoles.tour !== this.tour;
-    const isLed = isStep || (!!headRoles && headRoles.opened !== this.opened);
+    const isOther = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
+    const isLed = isStep || isOther("opened") || isOther("quiet");
     if (headRoles) {
       const { tour, opened, quiet, unusual, turns, off, recipes, arrows } = headRoles;
       Object.assign(this, {

@@ -76,7 +76,13 @@ function field(label, placeholder, on) {
   /** @type {(event: InputEvent) => void} */
   const oninput = (event) => on.typed(event.target);
   const typing = { rows: 1, spellcheck: false, dir: "auto", placeholder, onkeydown, oninput };
-  return make("textarea", { ...typing, "aria-label": label });
+  const area = make("textarea", { ...typing, "aria-label": label });
+  // As in the address bar of a browser: the first click takes the whole text, the next one puts the cursor.
+  const takeAll = () => area.selectionStart === area.selectionEnd && area.select();
+  area.onpointerdown = () => {
+    area.onclick = area.matches(":focus") ? null : takeAll;
+  };
+  return area;
 }
 
 /** @type {(p: Parts, on: Actions) => void} */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mha_viz.drawing.marks import Polyline, Text
@@ -114,7 +115,7 @@ def test_the_lab_gives_what_its_player_shows(offered: list[Offer]) -> None:
     assert header == "head,norm,cosine_with_H0"
     assert [float(line.split(",")[1]) for line in lines] == pytest.approx(run.gradients[at].tolist())
     values = [float(line.rpartition(",")[2]) for line in offered[-2].make(Size()).to_bytes(".csv").decode().split()[1:]]
-    assert values == pytest.approx(run.divergence[at].ravel().tolist())
+    assert values == pytest.approx((run.divergence[at] / np.log(2)).ravel().tolist())
     texts = {mark.text for mark in offered[-1].make(Size()).drawing.marks if isinstance(mark, Text)}
     assert decimal(float(run.gradient_cosines[at, 0, 1])) in texts
 
@@ -158,6 +159,9 @@ def test_the_ranking_is_given_with_its_ranges(offered: list[Offer]) -> None:
 def test_the_map_of_heads_is_given_beside_its_panel(offered: list[Offer]) -> None:
     PageSession({"show": "map", "head": "L3H1"}, "pages/20_compare.py")
     assert [offer.file for offer in offered][1:] == ["head-map", "divergences"]
+    texts = {mark.text for mark in offered[2].make(Size()).drawing.marks if isinstance(mark, Text)}
+    assert "%" in texts
+    assert "nats" not in texts
     for offer in offered[1:]:
         is_whole(offer, ".svg", ".csv")
 

@@ -55,12 +55,11 @@ def test_the_command_names_only_the_option(
     assert capsys.readouterr().err.strip().endswith("Name one (--score).")
 
 
-def test_the_page_says_how_many_roles_are_used() -> None:
+def test_the_page_says_how_many_heads_are_used() -> None:
     shipped = mv.open_profile("minilm")
-    used = int(shipped.tables["used"]["used"].astype(str).eq("True").sum())
-    of = len(shipped.tables["used"])
-    assert f" **{of}** roles link words, **{used}** are **used**." == headline._links(Evidence("", (shipped,)))
-    assert headline._links(Evidence("", (Profile(shipped.facts, {}),))) == ""
+    heads = shipped.tables["used"].groupby(["layer", "head"])["used"].agg(lambda used: "True" in [*map(str, used)])
+    assert f" **{len(heads)}** link words (**{sum(heads)}** used)." == headline._links(Evidence("", (shipped,)))
+    assert headline._links(Evidence("", (mv.open_profile("repeater"),))) == ""
 
 
 @pytest.mark.parametrize(
@@ -79,10 +78,10 @@ def test_the_page_says_how_sure_roles_are_where_that_was_computed(
     assert headline._sure(highest_q, chance) == words
 
 
-def test_without_switching_off_the_page_says_how_many_roles_link_words() -> None:
+def test_without_switching_off_the_page_says_how_many_heads_link_words() -> None:
     shipped = mv.open_profile("toy")
     without = {name: table for name, table in shipped.tables.items() if name not in ("used", "chance")}
-    assert headline._links(Evidence("", (Profile(shipped.facts, without),))) == " **8** roles link words."
+    assert headline._links(Evidence("", (Profile(shipped.facts, without),))) == " **5** link words."
 
 
 def test_the_command_takes_means_over_a_corpus_that_is_named(

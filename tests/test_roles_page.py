@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, parse_qsl
 import pandas as pd
 import pytest
 
+from mha_viz.analysis.corpus_why import WHY, found_by
 from mha_viz.analysis.described import KINDS, of_heads
 from mha_viz.analysis.given import GIVEN, given_roles
 from mha_viz.attention import Head
@@ -96,7 +97,7 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+\*\* have a role. Click one. \*\*\d+\*\* roles link words, \*\*2\*\* are \*\*used\*\*\.",
+        r"\*\*\d+\*\* have a role. Click one. \*\*12\*\* link words \(\*\*2\*\* used\)\.",
         texts[first + 1],
     )
     assert not page.at.dataframe
@@ -124,11 +125,12 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     drawn = [unescape(one.proto.body) for one in page.at.get("html")]
     (listed,) = [body for body in drawn if 'ul class="mha-rows"' in body]
     roles = re.findall("<li><b>(.*?)</b>", listed)
-    assert re.findall("<li><b>([^,]*)[^<]*</b>, <strong", listed) == ["form of “be” → its predicate"]
+    assert re.findall("<li><b>([^,]*)[^<]*</b>, <details><summary>used<", listed) == ["form of “be” → its predicate"]
+    assert re.search("</summary><span>Without this head [^<]+</span></details>", listed), "for fingers and keys, too"
     assert "to be used" not in page.said
     assert "preposition → its noun, right in 69%; simple rule 53%" in roles
-    assert "subject → its verb, 58%; 69%" in roles, "what the numbers are stands in the first line alone"
-    assert "determiner → its noun, 79%; 76%, as good on GUM" in roles
+    assert "subject → its verb, 58%; rule 69%" in roles, "the second number has a name in every line"
+    assert "determiner → its noun, 79%; rule 76%, as good on GUM" in roles
     assert max(map(len, roles)) <= 75
     (bar,) = [body for body in drawn if 'class="mha-keys"' in body]
     (map_of_heads,) = [body for body in drawn if 'class="mha-map"' in body]
@@ -170,7 +172,7 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert (
         words_by_head["L0H2"]
         == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; usually attends 95% to "
-        "the token before; finds keys by 98% position"
+        "the token before; finds keys by 98% position · 2% word"
     )
     assert words_by_head["L3H1"].startswith("L3H1 (4-2): pronoun → what it refers to, right in 66%; simple rule 54%")
     assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", words_by_head["L5H11"])
@@ -263,6 +265,21 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 def _on_all_text(head: Head) -> str:
     recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
     return f"Usually {plain(recipe)}."
+
+
+@pytest.mark.parametrize("model", ["minilm", "toy"])
+def test_what_heads_find_their_keys_by_adds_up(model: str) -> None:
+    evidence = given(model)
+    assert evidence is not None
+    each = [keys.words.replace("−", "-") for keys in found_by(evidence.table(WHY)).values()]
+    assert {abs(100 - sum(map(int, re.findall(r"(-?\d+)%", words)))) for words in each} <= {0, 1}
+    assert any("-8% constants" in words for words in each) == (model == "minilm")
+
+
+def test_a_card_shows_its_example_in_a_sentence_where_there_is_one() -> None:
+    drawn = [link.proto.label for link in visit(head="L2H7").at.get("page_link")]
+    assert not {"Davis", "David ,"} & {*drawn}
+    assert max(len(words.split()) for words in drawn) >= 4
 
 
 def test_a_square_says_what_its_head_does_on_all_text_too() -> None:

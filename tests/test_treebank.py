@@ -132,7 +132,7 @@ def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
         ("", "contains no sentence"),
         ("\n\n\n", "contains no sentence"),
         ("# only a comment\n", "contains no sentence"),
-        ("The cat sat.\n", "line 1: 1 columns"),
+        ("The cat sat.\n", "line 1: 1 column."),
         (CATS + "1\ttoo\tfew\n", "line 11: 3 columns"),
         (conllu(line("x", "a", 0, "root")), "line 1"),
         (conllu(line(1, "a", "zero", "root")), "line 1"),

@@ -36,9 +36,9 @@ class FoundBy(NamedTuple):
 
     @property
     def words(self) -> str:
-        """ "43% feed-forward · 32% earlier heads": the shares of at least LEAST, the largest first."""
+        """ "43% feed-forward · 32% earlier heads · 25% word": the shares, the largest first, without those of 0%."""
         listed = sorted(self.shares.items(), key=lambda each: -each[1])
-        return " · ".join(f"{percent(share, 0)} {group}" for group, share in listed if share >= LEAST)
+        return " · ".join(f"{percent(share, 0)} {group}" for group, share in listed if abs(share) >= 0.005)
 
 
 def found_by(table: pd.DataFrame | None) -> dict[Head, FoundBy]:

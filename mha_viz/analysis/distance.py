@@ -18,6 +18,7 @@ from mha_viz.errors import ShapeError
 
 FloatMatrix = npt.NDArray[np.float64]
 
+LN2 = math.log(2)  # the largest divergence
 CELLS = 1 << 20  # cells that are processed at a time: 4 MB
 NEAR = 1 << 16  # cells that fit into the cache of a core together with their logarithms
 TOGETHER = 1 << 10  # about so many cells are added in float32; these sums are added in float64
@@ -41,7 +42,7 @@ def entropy(shares: npt.NDArray[np.floating]) -> FloatSums:
         sums = (array[:, :whole].reshape(len(part), -1, TOGETHER) for array in (part, logs))
         rest = np.vecdot(part[:, whole:], logs[:, whole:])
         bits[start : start + step] = np.vecdot(*sums).sum(axis=1, dtype=np.float64) + rest
-    return (0.0 - bits * math.log(2)).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
+    return (0.0 - bits * LN2).reshape(shares.shape[:-1])  # the sign is changed without producing -0.0
 
 
 def jensen_shannon(mean: FloatSums, first: FloatSums, second: FloatSums) -> FloatSums:
@@ -168,7 +169,7 @@ class Distances:
         for far in range(1, heads):  # heads at this distance are in two blocks of memory, which are added at once
             pairs = np.add(rows_of_heads[:-far], rows_of_heads[far:], out=both[:-far])
             entropies[far, :-far] = np.vecdot(pairs, np.log2(pairs, out=logs[:-far])).sum(axis=1, dtype=np.float64)
-        entropies *= math.log(2)
+        entropies *= LN2
         first, second = np.triu_indices(heads, 1)
         self.sums["own"] += entropies[0]
         self.sums["mixed"][first, second] += entropies[second - first, first]
@@ -180,7 +181,7 @@ def divergences(sums: Running) -> FloatMatrix:
     With s = p + q, whose rows sum to 2, JS(p, q) = log 2 + ½ Σ (p log p + q log q − s log s).
     """
     mixed, entropies, rows = sums["mixed"], sums["own"], max(1, int(sums["rows"]))
-    above = np.log(2) + (entropies[:, None] + entropies[None] - mixed) / (2 * rows)
+    above = LN2 + (entropies[:, None] + entropies[None] - mixed) / (2 * rows)
     upper = np.triu(np.maximum(0, above), 1)
     symmetric: FloatMatrix = upper + upper.T
     return symmetric

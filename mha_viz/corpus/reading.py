@@ -9,6 +9,7 @@ from mha_viz.corpus.conllu import WITHOUT_SENTENCE, read_conllu
 from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_text, check_words, decoded
 from mha_viz.corpus.treebank import START, Corpus, Gap, GapRow, PartStart, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
+from mha_viz.numerals import counted
 from mha_viz.text import clean
 
 GAP, CONLLU, PLAIN = "GAP table", "CoNLL-U", "text"
@@ -72,7 +73,8 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
         if not any(cells):
             continue
         if len(cells) != len(heading):
-            raise CorpusError(f"{name}, line {number}: {len(cells)} columns.", f"The first line has {len(heading)}.")
+            problem = f"{name}, line {number}: {counted(len(cells), 'column')}."
+            raise CorpusError(problem, f"The first line has {len(heading)}.")
         rows.append(_gap_row(dict(zip(heading, cells, strict=True)), number, name))
     if not rows:
         raise CorpusError(f"{name} contains no example.", "Expected a GAP table with one example per line.")

@@ -11,6 +11,7 @@ from conllu.parser import parse_dict_value, parse_id_value, parse_int_value
 
 from mha_viz.corpus.limits import check_cells, check_line, check_words
 from mha_viz.errors import CorpusError
+from mha_viz.numerals import counted
 from mha_viz.text import clean
 
 CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -78,7 +79,7 @@ def word_lines(block: NumberedLines, name: str) -> list[WordLine]:
     rows = []
     for number, cells in lines:
         if len(cells) != len(CONLLU_COLUMNS):
-            problem = f"{name}, line {number}: {len(cells)} columns."
+            problem = f"{name}, line {number}: {counted(len(cells), 'column')}."
             raise CorpusError(problem, "CoNLL-U has ten, separated by tabs; the file may have another format.")
         check_cells(cells, number, name)
         row = _row(dict(zip(CONLLU_COLUMNS, cells, strict=True)), number, name)

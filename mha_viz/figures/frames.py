@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.distance import LN2
 from mha_viz.figures.theme import Theme
 
 Array = npt.NDArray[Any]
-LN2 = 0.6931
 RELATION_COLOURS = (1, 2, 0)  # indices into Theme.heads for the marks of the first, second and third relation
 
 
@@ -114,12 +114,12 @@ def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
 
 def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatrix, ...]:
     """How alike every two heads are, [step, head, head] each: the cosine of their weights, the divergence of their
-    attention in nats, the cosine of their gradients."""
+    attention as a share of ln 2, the cosine of their gradients."""
     direction = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
-    rows = ((0.0, "same rows"), (0.69, "no word in common"))
+    rows = ((0.0, "same rows"), (1.0, "no word in common"))
     return (
         HeadMatrix("Weights, cosine", cosines, -1, 1, "signed", direction),
-        HeadMatrix("Attention, divergence in nats", divergence, 0, LN2, "share", rows),
+        HeadMatrix("Attention, divergence ÷ ln 2", divergence / LN2, 0, 1, "share", rows),
         HeadMatrix("Gradients, cosine", gradients, -1, 1, "signed", direction),
     )
 

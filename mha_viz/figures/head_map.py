@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from mha_viz.analysis.distance import FloatMatrix, Map
+from mha_viz.analysis.distance import LN2, FloatMatrix, Map
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Cells, Chart, Legend, Margin, Plot, Points, SeriesTexts
@@ -18,7 +18,6 @@ from mha_viz.figures.theme import Theme, ink_on, palette
 CONFIG = {"toImageButtonOptions": {"format": "svg", "filename": "mha_viz"}, "displaylogo": False}
 # Two quick clicks on two marks stay two, and are not Plotly's double click, which takes the choice back.
 CLICKED = {**CONFIG, "doubleClickDelay": 0}
-LN2 = 0.6931
 ABOVE = 36  # pixels for Plotly's buttons
 
 
@@ -57,12 +56,12 @@ def scatter(
 
 
 def matrix(heads: Sequence[Head], distances: FloatMatrix, theme: Theme) -> Chart:
-    """The divergence of every two heads; the scale always runs from 0 to ln 2."""
+    """The divergence of every two heads, in percent of ln 2; the scale always runs from 0 to 100."""
     names = [both(head) for head in heads]
     labels = np.array([[f"{a} and {b}" for b in names] for a in names])
     at = [i for i, head in enumerate(heads) if head.head == 0]
     x = Axis(at=at, names=[f"L{heads[i].layer}" for i in at], grid=False, is_fixed=False, toward="left")
     y = replace(x, is_reversed=True, square=True, toward="top")
-    hover = "%{customdata}: %{z:.3f} nats"
-    cells = Cells(distances, 0, LN2, theme.ramp[::-1], scale_at="below", unit="nats", labels=labels, hover=hover)
+    hover, shares = "%{customdata}: %{z:.1f}%", 100 * distances / LN2
+    cells = Cells(shares, 0, 100, theme.ramp[::-1], scale_at="below", unit="%", labels=labels, hover=hover)
     return Chart(theme, [cells], [Plot(x, y)], height=620, margin=Margin(30, 10, ABOVE, 84))

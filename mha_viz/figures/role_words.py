@@ -136,14 +136,15 @@ def measure(finding: Finding) -> str:
 def at_a_glance(finding: Finding, after: Finding | None = None) -> str:
     """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule; also if
     that does as well on another corpus only, which is named. In a list, ``after`` a role of the same measure the
-    numbers stand alone: "form of “be” → its predicate, 61%; 49%"."""
-    is_first = after is None or measure(after) != measure(finding)
-    says, rule = _OFTEN[measure(finding)] if is_first else ("{}", "")
+    score stands alone: "form of “be” → its predicate, 61%; rule 49%"."""
+    says, rule = _OFTEN[measure(finding)]
+    if after is not None and measure(after) == measure(finding):
+        says, rule = "{}", rule.removeprefix("simple ")
     best = best_baseline(finding)[1]
     where = " and ".join(f"on {_in_short(name)}" for name, *_ in _matched(finding)) or "elsewhere"
     elsewhere = f", as good {where}" if finding.beats_upos is False and finding.score > best else ""
     does = f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
-    return f"{does}; {f'{rule} ' * is_first}{percent(best, 0)}{elsewhere}"
+    return f"{does}; {rule} {percent(best, 0)}{elsewhere}"
 
 
 def described(finding: Finding) -> str:

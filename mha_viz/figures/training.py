@@ -20,7 +20,6 @@ from mha_viz.figures.frames import HeadMatrix
 from mha_viz.figures.theme import Theme, rgba
 from mha_viz.numerals import decimal
 
-LN2 = 0.6931
 LABELLED = 8  # the most heads whose cells have room for their numbers
 RELATION_COLOURS = (1, 2)  # indices into Theme.heads
 

@@ -5,16 +5,15 @@ No answer is fixed in advance: when something does not hold in a result, its sta
 
 from __future__ import annotations
 
-from math import log
 from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.numerals import counted, decimal, percent, small
+from mha_viz.analysis.distance import LN2
+from mha_viz.numerals import apart, counted, decimal, percent, small
 from mha_viz.training.record import Array, Result, TrainingRun
 from mha_viz.training.tasks import CHANCE, TWO_RELATIONS, WORDS
 
-LN2 = log(2)
 ALIKE = 0.1 * LN2  # divergence below which two heads attend nearly alike
 NOTICED = 0.01  # the smallest loss of accuracy that counts: one percentage point
 RELIES = 0.75  # mean weight on the correct word above which a head follows a relation
@@ -118,8 +117,8 @@ def of_output(result: Result) -> list[Statement]:
         Statement(
             f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
             bool(pairs(run.divergence[-1]).mean() > ALIKE),
-            f"Mean divergence of pairs: {pairs(run.divergence[first]).mean():.3f} nats at step "
-            f"{int(run.steps[first]):,}, {pairs(run.divergence[-1]).mean():.3f} at the end (at most {LN2:.3f}).",
+            f"Mean divergence of pairs: {apart(pairs(run.divergence[first]).mean())} at step "
+            f"{int(run.steps[first]):,}, {apart(pairs(run.divergence[-1]).mean())} at the end.",
         ),
         _solved(run),
     ]
@@ -146,7 +145,7 @@ def of_random(result: Result) -> list[Statement]:
         Statement(
             "Do some heads attend nearly alike in the end?",
             bool(alike),
-            f"In the end {alike_of(len(alike), len(close))} a divergence below {ALIKE:.3f} nats{named}. Heads with "
+            f"In the end {alike_of(len(alike), len(close))} a divergence below {apart(ALIKE)}{named}. Heads with "
             "different weights can still attend alike.",
             usual=None,
         ),
@@ -165,7 +164,7 @@ def of_penalty(result: Result) -> list[Statement]:
         Statement(
             "Does the penalty make the heads less alike?",
             bool(less[1] > less[0] and shared[1] < shared[0]),
-            f"Mean divergence of pairs: {less[0]:.3f} → {less[1]:.3f} nats (at most {LN2:.3f}); overlap of their rows: "
+            f"Mean divergence of pairs: {apart(less[0])} → {apart(less[1])}; overlap of their rows: "
             f"{shared[0]:.3f} → {shared[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
             usual=True if weight else None,
         ),
@@ -237,7 +236,7 @@ def of_cut(result: Result) -> list[Statement]:
             "Does sharing one matrix cost more right answers?",
             bool(chunks.right - shared.right > NOTICED),
             f"{percent(shared.right)} right with {shared.parameters:,} parameters. Mean divergence of pairs: "
-            f"{pairs(shared.divergence[-1]).mean():.3f} nats.",
+            f"{apart(pairs(shared.divergence[-1]).mean())}.",
             usual=None,
         ),
         Statement(
@@ -309,7 +308,7 @@ def of_current(result: Result) -> list[Statement]:
     """The statements about heads that a task does not need."""
     removal, run = result.removal, result.runs[0]
     assert removal is not None
-    curves, apart = np.vstack([removal.least, removal.most, removal.random]), pairs(run.divergence[-1]).mean()
+    curves, mean = np.vstack([removal.least, removal.most, removal.random]), pairs(run.divergence[-1]).mean()
     return [
         Statement(
             "Can all heads be removed at once without harm?",
@@ -319,8 +318,8 @@ def of_current(result: Result) -> list[Statement]:
         ),
         Statement(
             "Do the heads differ all the same?",
-            bool(apart > ALIKE),
-            f"Mean divergence of pairs at the end: {apart:.3f} nats (at most {LN2:.3f}).",
+            bool(mean > ALIKE),
+            f"Mean divergence of pairs at the end: {apart(mean)}.",
         ),
         Statement(
             "Do some of them alone do more harm than none?",

@@ -64,16 +64,16 @@ test("a line has the shares over all text and here, but none of a rule that is l
   const words = (of, at) => wordsOf(of, at).map(([, said]) => said);
   assert.deepEqual(words(read, 0), [
     "50% to the token after (here 31%)",
-    "20% to [CLS] (here 24%), …",
+    "20% to [CLS] (here 24%), 10% otherwise",
     "20% unexplained (here 25%)",
   ]);
   assert.deepEqual(words(read, 1), ["70% to nouns", "30% unexplained (here 30%)"]);
   assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "70% to nouns (here 0%)");
   assert.deepEqual(words({ ...recipes, here: null }, 0), [
     "50% to the token after",
-    "20% to [CLS], …",
+    "20% to [CLS], 10% otherwise",
     "20% unexplained",
   ]);
   const whole = { ...recipes, heads: [{ ...heads[0], explained: 1 }], here: null };
-  assert.deepEqual(words(whole, 0), ["50% to the token after", "20% to [CLS], …"], "no part of 0%");
+  assert.deepEqual(words(whole, 0), ["50% to the token after", "20% to [CLS], 30% otherwise"], "no part of 0%");
 });

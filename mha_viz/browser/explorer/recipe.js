@@ -59,8 +59,7 @@ const going = ({ says, kind }, share) => `${whole(share)} ${kind === "even" ? ""
 /** @type {(explained: number) => string} */
 const leftBy = (explained) => `${whole(1 - explained)} ${UNEXPLAINED}`;
 
-// What a head does over all text, and here: the numbers of its largest rules, and null for what is left over, in words;
-// “…” stands for further rules.
+// What a head does over all text, and here: the numbers of its largest rules, and null for what is left over, in words.
 /** @type {(recipes: Recipes, head: number) => [number | null, string][]} */
 export function wordsOf(recipes, head) {
   const { parts, explained, here } = recipes.heads[head];
@@ -69,8 +68,8 @@ export function wordsOf(recipes, head) {
     const shown = recipes.rules[rule].needs && isLeftOut(recipes) ? undefined : here?.[place];
     return /** @type {[number | null, string]} */ ([rule, going(recipes.rules[rule], share) + now(shown)]);
   });
-  const more = explained - named.reduce((sum, [, share]) => sum + share, 0) >= HARDLY;
-  if (more && line.length) line[line.length - 1][1] += ", …";
+  const more = explained - named.reduce((sum, [, share]) => sum + share, 0);
+  if (more >= HARDLY && line.length) line[line.length - 1][1] += `, ${whole(more)} otherwise`;
   const left = now(recipes.here ? 1 - recipes.here[head] : undefined);
   return 1 - explained < HARDLY ? line : [...line, [null, leftBy(explained) + left]];
 }

@@ -74,7 +74,7 @@ def _charts(
     attention: Attention, heads: list[Head], distances: FloatMatrix, drawn: Map, index: int, close: list[int]
 ) -> list[PageChart]:
     """The downloadable charts."""
-    about = f"Jensen–Shannon divergences of the heads of {reading(attention)}; stress of the map {drawn.stress:.2f}."
+    about = f"Divergences (100% = ln 2) of the heads of {reading(attention)}; stress of the map {drawn.stress:.2f}."
     return [
         PageChart("Map of all heads", "head-map", lambda theme: scatter(heads, drawn, index, close, theme), about),
         PageChart(

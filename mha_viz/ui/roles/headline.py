@@ -7,6 +7,7 @@ import math
 import streamlit as st
 
 from mha_viz.analysis.chance import ChanceRoles, by_chance
+from mha_viz.analysis.unusual import LINKING
 from mha_viz.figures.report import LEAST_Q
 from mha_viz.models import catalog
 from mha_viz.ui.caches import lasting
@@ -45,11 +46,11 @@ def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
 
 @lasting(READY)
 def _links(evidence: Evidence) -> str:
-    """How many roles link words, and how many of them are used, if their heads were switched off."""
+    """How many heads link words, and how many of them are used, if they were switched off."""
+    linking = {finding.head for finding in evidence.findings() if finding.role in LINKING}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
-    count = sum(map(len, tables)) or sum(not math.isnan(finding.q) for finding in evidence.profiles[0].findings())
-    used = sum(int(table["used"].astype(str).eq("True").sum()) for table in tables)
-    return f" **{count}** roles link words{f', **{used}** are **used**' if tables else ''}." if count else ""
+    used = sum(len(table[table["used"].astype(str) == "True"].groupby(["layer", "head"])) for table in tables)
+    return f" **{len(linking)}** link words{f' (**{used}** used)' if tables else ''}." if linking else ""
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:

@@ -48,8 +48,8 @@ from mha_viz.ui.studies import Evidence
 IN_A_TIP = 2  # roles in the tip of a square, which would cover the map; its card has all
 # The mark of a role whose effect was measured.
 USED = (
-    ', <strong title="Without this head these words change more than without any other head of its layer that lacks '
-    'the role.">used</strong>'
+    ", <details><summary>used</summary><span>Without this head these words change more than without any other head of "
+    "its layer that lacks the role.</span></details>"
 )
 CHARTS = 24  # cached tables of roles: one per evidence and filter
 PERCENTAGES = (

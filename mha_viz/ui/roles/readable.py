@@ -39,6 +39,7 @@ NOT_SHIPPED = (
 )
 COREFERENCE = " with coreference (`Entity=`)"
 AROUND, IN_SHORT = 12, 5  # words that are shown on each side of a link, and in a head's card
+FEWEST = 4  # words of the sentence in a head's card, in which a link can be seen
 RULE = "Chosen from all cases in {corpus}."
 
 
@@ -57,13 +58,14 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
 
 
 def show_one(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the case with the largest weight in which the head is right, of its first role that has any; or, of
-    coreference without sentences that can be shown, the example in its gloss."""
+    """Show the case with the largest weight in which the head is right, of its first role that has any, of those in
+    FEWEST words or more if there are any; or, of coreference without sentences that can be shown, the example in its
+    gloss."""
     shown, _ = _examples(model, evidence, head)
     for finding in by_head(evidence.findings()).get(head, []):
-        for example in shown:
-            if (example.role, example.detail) == (finding.role, finding.detail) and example.right:
-                return _case(example, IN_SHORT)
+        right = [e for e in shown if (e.role, e.detail) == (finding.role, finding.detail) and e.right]
+        if right:
+            return _case(next((e for e in right if len(e.sentence.forms) >= FEWEST), right[0]), IN_SHORT)
         if finding.role == "coreference" and (meaning := gloss(finding.detail)):
             return _of_gloss(head, meaning.example)
 

@@ -14,6 +14,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.evidence import CASE, Selection
+from mha_viz.analysis.habits import read_habits
 from mha_viz.analysis.profile import FACTS, read_findings
 from mha_viz.analysis.syntax import Relations
 from mha_viz.errors import CorpusError, MhaVizError, ModelBroken
@@ -103,11 +104,17 @@ def silent_changes(path: Path, most: int, read: Callable[[], object], before: ob
 
 
 def test_no_bit_of_a_profile_changes_it_silently(measured: Path) -> None:
-    """What it found is read anew for every bit. The whole is opened with --all; a changed digit is noticed above."""
+    """What it found and what heads do in most texts are read anew for every bit. The whole is opened with --all; a
+    changed digit is noticed above."""
     found, whole = read_findings(measured), mv.open_profile(measured)
+
+    def habits() -> object:
+        return {what: shares.tolist() for what, shares in read_habits(measured).items()}
+
     for path in sorted(path for path in measured.rglob("*") if path.is_file()):
         most = 60 if path.name == FACTS else 2
         assert silent_changes(path, most, lambda: read_findings(measured), found) == [], path.name
+        assert silent_changes(path, most, habits) == [], path.name
         if lanes.everything:
             assert silent_changes(path, most, lambda: mv.open_profile(measured), whole) == [], path.name
 

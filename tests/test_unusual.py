@@ -222,7 +222,8 @@ def test_habits_are_those_of_the_profile() -> None:
 
 def test_a_damaged_profile_has_no_habits(tmp_path: Path) -> None:
     assert read_habits(tmp_path) == {}
-    (tmp_path / "position.csv").write_text("layer,head\n0,1,2\n")
+    for table in ("position", "delimiter", "entropy"):
+        (tmp_path / f"{table}.csv").write_text("layer,head\n0,1,2\n")
     with pytest.raises(CorpusError, match="holds no habits"):
         read_habits(tmp_path)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.given import given_folders
-from mha_viz.analysis.profile import HEADINGS, REMAKE, lines_of
+from mha_viz.analysis.profile import HEADINGS, REMAKE, read_lines
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError
 
@@ -28,14 +28,16 @@ def read_habits(folder: Path) -> Habits:
     tables. Raises CorpusError if it is damaged."""
     habits: defaultdict[str | int, dict[Head, float]] = defaultdict(dict)
     try:
-        for line in _table(folder, "position"):
-            habits[int(line["offset"])][_head(line)] = float(line["mass"])
-        for table, shares in SHARES.items():
-            for line in _table(folder, table):
-                for share in shares:
-                    habits[share][_head(line)] = float(line[share])
-    except FileNotFoundError:
-        return {}
+        tables = read_lines(folder, "position", *SHARES)
+        if len(tables) <= len(SHARES):
+            return {}
+        for table, lines in tables.items():
+            for line in (dict(zip(HEADINGS[table], cells, strict=True)) for cells in lines):
+                head = Head(int(line["layer"]), int(line["head"]))
+                if table == "position":
+                    habits[int(line["offset"])][head] = float(line["mass"])
+                for share in SHARES.get(table, ()):
+                    habits[share][head] = float(line[share])
     except (OSError, ValueError) as error:
         raise CorpusError(f"{folder} holds no habits that can be read: {error}.", REMAKE) from error
     return {what: np.array([of_heads[head] for head in sorted(of_heads)]) for what, of_heads in habits.items()}
@@ -45,11 +47,3 @@ def read_habits(folder: Path) -> Habits:
 def given_habits(model: str) -> Habits:
     """The habits of the heads of a model that comes with the app, from its first shipped profile; none of others."""
     return next((habits for folder in given_folders(model) if (habits := read_habits(folder))), {})
-
-
-def _table(folder: Path, table: str) -> list[dict[str, str]]:
-    return [dict(zip(HEADINGS[table], line, strict=True)) for line in lines_of(folder, table)]
-
-
-def _head(line: Mapping[str, str]) -> Head:
-    return Head(int(line["layer"]), int(line["head"]))

@@ -248,29 +248,31 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
     """The roles alone, read without pandas, so that the first picture need not wait for it. Empty if there is no
     profile. Raises CorpusError if it is damaged."""
     try:
-        names = {name for name in ("roles.csv", "position.csv") if (folder / name).is_file()}
-        files = {name: (folder / name).read_bytes().decode() for name in names}
-        if (folder / FACTS).is_file():
-            unsealed(FACTS, (folder / FACTS).read_bytes().decode(), files, names.__contains__)
-        findings = [finding(*line) for line in lines_of(folder, "roles")]
+        lines = read_lines(folder, "roles", "position")
+        findings = [finding(*line) for line in lines.get("roles", ())]
         if all(finding.role != "position" for finding in findings):
             return tuple(findings)
         columns = [HEADINGS["position"].index(name) for name in WITHIN]
-        return with_words(findings, [[line[at] for at in columns] for line in lines_of(folder, "position")])
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError, TypeError) as error:
+        return with_words(findings, [[line[at] for at in columns] for line in lines["position"]])
+    except (OSError, KeyError, ValueError, TypeError) as error:
         raise CorpusError(f"{folder} holds no roles that can be read: {error}.", REMAKE) from error
 
 
-def lines_of(folder: Path, table: str) -> list[list[str]]:
-    """The lines of a table as text. Raises OSError, and ValueError if its headings differ."""
-    with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        headings, *lines = ([as_written(cell) for cell in line] for line in csv.reader(file))
-    at = _places(table, headings)
-    if any(len(line) != len(headings) for line in lines):
-        raise ValueError("a line is cut")
-    return [[line[place] if place is not None else "" for place in at] for line in lines]
+def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
+    """By their names, the lines of those of these tables that are there, as text, once they are seen to be as they were
+    written. Raises OSError, and ValueError if they are not, or if headings differ."""
+    there = [table for table in tables if (folder / f"{table}.csv").is_file()]
+    texts = {f"{table}.csv": (folder / f"{table}.csv").read_bytes().decode() for table in there}
+    if (folder / FACTS).is_file():
+        unsealed(FACTS, (folder / FACTS).read_bytes().decode(), texts, texts.__contains__)
+    lines = {}
+    for table, text in zip(there, texts.values(), strict=True):
+        headings, *rows = ([as_written(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline="")))
+        at = _places(table, headings)
+        if any(len(row) != len(headings) for row in rows):
+            raise ValueError("a line is cut")
+        lines[table] = [[row[place] if place is not None else "" for place in at] for row in rows]
+    return lines
 
 
 def read_profile(folder: Path) -> Profile:

@@ -239,16 +239,24 @@ def test_nothing_lies_in_caches_that_any_browser_can_clear() -> None:
     assert not [path for path in files if path.is_relative_to(ROOT / "mha_viz")]
 
 
+def _charts() -> Iterator[tuple[str, dict[str | None, str]]]:
+    """Where each chart of a page is made, and the source of each of its arguments."""
+    for path in _python_files():
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "plotly_chart":
+                yield f"{path}:{call.lineno}", {given.arg: ast.unparse(given.value) for given in call.keywords}
+
+
 def test_every_chart_has_a_name_for_those_who_do_not_see_it() -> None:
-    calls = [(path, call) for path in _python_files() for call in ast.walk(ast.parse(path.read_text("utf-8")))]
-    charts = [
-        (path, call)
-        for path, call in calls
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "plotly_chart"
-    ]
+    charts = dict(_charts())
     assert charts
-    nameless = [(str(p), call.lineno) for p, call in charts if "alt" not in {given.arg for given in call.keywords}]
-    assert not nameless, nameless
+    assert [place for place, given in charts.items() if "alt" not in given] == []
+
+
+def test_a_chart_that_is_clicked_does_not_take_two_quick_clicks_for_one_that_takes_them_back() -> None:
+    clicked = {place: given for place, given in _charts() if "on_select" in given}
+    assert len(clicked) >= 4
+    assert [place for place, given in clicked.items() if "CLICKED" not in given["config"]] == []
 
 
 def homes(sources: Mapping[str, str]) -> dict[str, set[str]]:

@@ -10,7 +10,7 @@ from mha_viz.analysis.distance import FloatMatrix, Map, farthest, nearest
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
-from mha_viz.figures.head_map import CONFIG, matrix, scatter
+from mha_viz.figures.head_map import CLICKED, CONFIG, matrix, scatter
 from mha_viz.numerals import apart
 from mha_viz.request import Request
 from mha_viz.ui import address, comparison, navigation
@@ -53,7 +53,7 @@ def draw_head_map(attention: Attention, head: Head) -> list[PageChart]:
                     on_select=partial(_on_point, name),
                     selection_mode="points",
                     theme=None,
-                    config=CONFIG,
+                    config=CLICKED,
                     alt=words,
                 )
     with right:

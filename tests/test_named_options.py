@@ -19,7 +19,7 @@ from mha_viz.errors import CorpusMissing, TextError
 from mha_viz.models.answers import question_about
 from mha_viz.models.loading import load
 from mha_viz.ui.roles import headline
-from mha_viz.ui.studies import Evidence
+from mha_viz.ui.studies import Evidence, given
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = "the dog saw the cat\nthe girl sees the dog\n"
@@ -60,6 +60,11 @@ def test_the_page_says_how_many_heads_are_used() -> None:
     heads = shipped.tables["used"].groupby(["layer", "head"])["used"].agg(lambda used: "True" in [*map(str, used)])
     assert f" **{len(heads)}** link words (**{sum(heads)}** used)." == headline._links(Evidence("", (shipped,)))
     assert headline._links(Evidence("", (mv.open_profile("repeater"),))) == ""
+    both = given("minilm")  # on the other corpus a head links pronouns, which nobody measured without it
+    assert both is not None
+    linking = {finding.head for finding in both.findings() if finding.role in ("syntax", "coreference")}
+    assert headline._links(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} used)."
+    assert len(linking) > len(heads)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import streamlit as st
 
@@ -46,11 +47,15 @@ def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
 
 @lasting(READY)
 def _links(evidence: Evidence) -> str:
-    """How many heads link words, and how many of them are used, if they were switched off."""
+    """How many heads link words, and how many of them are used, if they were switched off; of how many, if not of
+    all."""
     linking = {finding.head for finding in evidence.findings() if finding.role in LINKING}
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
-    used = sum(len(table[table["used"].astype(str) == "True"].groupby(["layer", "head"])) for table in tables)
-    return f" **{len(linking)}** link words{f' (**{used}** used)' if tables else ''}." if linking else ""
+    rows: list[Any] = [row for table in tables for row in table.itertuples()]
+    measured = {(row.layer, row.head) for row in rows}
+    used = {(row.layer, row.head) for row in rows if str(row.used) == "True"}
+    of = f" of {len(measured)}" if len(measured) < len(linking) else ""
+    return f" **{len(linking)}** link words{f' (**{len(used)}**{of} used)' if tables else ''}." if linking else ""
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:

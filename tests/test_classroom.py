@@ -131,6 +131,15 @@ def test_a_lesson_leads_through_its_views() -> None:
     assert "view=2" in link.proto.query_string
 
 
+@pytest.mark.parametrize("away", [{"page": "roles"}, {"text": "It snows."}, {"model": "toy"}])
+def test_whoever_leaves_a_view_of_a_lesson_is_led_back_and_not_told_to_be_there(away: dict[str, str]) -> None:
+    url = {"class": "1", "lesson": LINK, "view": "1", **ITEMS[0].parameters, "unit": "pieces", **away}
+    there = PageSession(url, str(page_files()[url.pop("page", "explore")]))
+    assert "Look at “rains”." not in "".join(e.proto.body for e in there.at.get("html"))
+    back = ":primary[**← View 1 of 2**]"
+    assert back in labels(there) | {link.proto.label for link in there.at.get("page_link")}
+
+
 @pytest.mark.parametrize("name", page_files())
 def test_a_view_has_no_parameters_of_other_pages_and_none_complains(name: str) -> None:
     seen = {name: value for place in PLACES.values() for name, value in place.url.items()} | {"part": "2"}
@@ -176,6 +185,7 @@ def test_a_lesson_is_made_on_the_page_view_by_view() -> None:
     assert (whole, view.page, view.remark) == (True, "explore", "First")
     assert view.parameters["text"] == "It rains."
     assert view.parameters["head"] == "L3H1"
+    assert "1 of 1" in "".join(e.proto.body for e in there.at.get("html"))
     assert there.at.text_input(key="lesson_remark").value == ""
     press(there, "lesson_add")
     assert len(lesson.read(there.url["lesson"])[0]) == 2

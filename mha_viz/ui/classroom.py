@@ -58,11 +58,12 @@ def show_class_view(pages: Sequence[Any], here: Any) -> None:
         remark("Part of this lesson could not be read; the other views are shown.")
     with st.container(key="classroom"):
         number = lesson.number_of(url, views)
-        if number is not None:
+        is_left = number is not None and lesson.is_left(views[number - 1], name_of(here), url, _seen(name_of(here)))
+        if number is not None and not is_left:
             words = escape(views[number - 1].remark)
             st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
         with st.container(horizontal=True, vertical_alignment="center"):
-            _ways(pages, here, views, url)
+            _ways(pages, here, views, url, is_left)
             _builder(pages, here, views)
             with st.container(key="class_code", width="content"), st.popover("QR code", type="tertiary"):
                 _code(here)
@@ -71,12 +72,15 @@ def show_class_view(pages: Sequence[Any], here: Any) -> None:
 # ---- The lesson -----------------------------------------------------------------------------------------------
 
 
-def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str]) -> None:
-    """The buttons for the next and the previous view, and for leaving the view for a class."""
+def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
+    """The buttons for the next and the previous view, or back to the one that was left, and for leaving the view for a
+    class."""
     number = lesson.number_of(url, views)
     if views and number is None:
         _to(pages, here, views, 1, ":primary[**Begin the lesson →**]")
-    if number is not None and number > 1:
+    if number is not None and is_left:
+        _to(pages, here, views, number, f":primary[**← View {number} of {len(views)}**]")
+    elif number is not None and number > 1:
         _to(pages, here, views, number - 1, "← Back")
     if number is not None and number < len(views):
         _to(pages, here, views, number + 1, ":primary[**Next →**]")
@@ -140,8 +144,7 @@ def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
 @guarded()
 def _add(page: str) -> None:
     views, _ = lesson.read(address.now().get(PARAMETER))
-    seen = {**(_full() if page in WITH_A_TEXT else {}), **address.now()}
-    more = lesson.add(views, page, seen, str(st.session_state.get("lesson_remark", "")))
+    more = lesson.add(views, page, _seen(page), str(st.session_state.get("lesson_remark", "")))
     address.go(**{PARAMETER: lesson.write(more), NUMBER: str(len(more)), **dict.fromkeys(_old(address.now()))})
     st.session_state["lesson_remark"] = ""
 
@@ -153,8 +156,9 @@ def _remove(number: int) -> None:
     address.go(**{PARAMETER: left, NUMBER: None, **dict.fromkeys(_old(address.now()))})
 
 
-def _full() -> dict[str, str]:
-    return request.full(address.url())
+def _seen(page: str) -> dict[str, str]:
+    """The parameters of the URL, with those that the page opens by itself."""
+    return {**(request.full(address.url()) if page in WITH_A_TEXT else {}), **address.now()}
 
 
 # ---- The QR code ----------------------------------------------------------------------------------------------
@@ -165,8 +169,7 @@ def _code(here: Any) -> None:
     base = _base(here)
     if not base:
         return
-    seen = {**(_full() if name_of(here) in WITH_A_TEXT else {}), **address.now()}
-    picture = qr_code(f"{base}/{here.url_path}?{_query(seen)}")
+    picture = qr_code(f"{base}/{here.url_path}?{_query(_seen(name_of(here)))}")
     if picture is None:
         remark("This view's link is too long for a QR code; use a shorter sentence or lesson.")
         return

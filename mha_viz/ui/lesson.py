@@ -27,6 +27,7 @@ MAX_ENCODED = 3_000  # characters of the parameter
 MAX_DECODED = 30_000  # the most bytes after decompression; a value that declares more is not read
 MAX_PARAMETERS = 20  # of a view
 OF_THE_CLASS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
+_SUBJECTS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
 _OF_DRAWINGS = ("unit", "special", "links", "scale", "shown", "pin")
 _OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked token or a second text
 # Parameters that only these pages read: links to other pages carry them along, a view of another page does not.
@@ -126,6 +127,13 @@ def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -
 def remove(lesson: Lesson, number: int) -> Lesson:
     """The lesson without the view of this number, counted from 1."""
     return (*lesson[: number - 1], *lesson[number:]) if 1 <= number <= len(lesson) else lesson
+
+
+def is_left(view: LessonView, page: str, parameters: Mapping[str, str], seen: Mapping[str, str]) -> bool:
+    """Whether another page, or another subject than that of the view is open; ``seen``: the URL's parameters with those
+    that the page opens by itself."""
+    names = [name for name in _SUBJECTS if name in {**view.parameters, **parameters}]
+    return page != view.page or any(seen.get(name) != view.parameters.get(name) for name in names)
 
 
 def is_old_number(parameters: Mapping[str, str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from mha_viz.ui import lesson
 from tests.browser_tab import BrowserTab
@@ -92,6 +92,14 @@ def a_lesson_is_walked_to_its_end(visitor: BrowserTab) -> None:
     visitor.asked(view=None, lesson=None)
 
 
+def are_above_the_button(page: Page) -> bool:
+    """Whether all maps of a training, and the bar below them, are on the first screen."""
+    maps, bar = page.locator(".mha-player .map"), page.locator(".mha-player .bar").bounding_box()
+    boxes = [box for box in (one.bounding_box() for one in maps.all()) if box]
+    lowest = max((box["y"] + box["height"] for box in boxes), default=9_999)
+    return bar is not None and lowest <= bar["y"] + 1 and bar["y"] + bar["height"] <= 720
+
+
 def on_a_projector_most_of_a_training_is_seen_above_its_button(visitor: BrowserTab) -> None:
     """The step of a lesson takes one line, and so do the experiments."""
     visitor.resize({"width": 1280, "height": 720})
@@ -110,3 +118,7 @@ def on_a_projector_most_of_a_training_is_seen_above_its_button(visitor: BrowserT
     assert panel
     assert bar["y"] - first["y"] > 0.55 * first["height"]
     assert panel["height"] < 1.6 * remark["height"]
+    for toy in ("toy", "repeater"):
+        page = visitor.visit("/why_heads_differ", **{"class": "1", "experiment": toy})
+        expect(page.locator(".mha-player .map")).to_have_count(8)
+        until(lambda: are_above_the_button(visitor.page))

@@ -183,7 +183,7 @@ def test_an_old_address_leads_to_the_mode_with_its_parameters_and_the_answer_sli
 
 def test_a_model_without_an_answer_offers_one_that_has(visitor: BrowserTab) -> None:
     page = visitor.explore(off="none")
-    page.get_by_role("button", name="Let the toy guess a word").click()
+    page.get_by_role("button", name="Let the toy guess: the dog [MASK] the girl .").click()
     visitor.asked(model="toy", off="none")
     expect(page.locator(".mha-slide li")).to_have_count(5)
     expect(page.get_by_text("In place of “[MASK]” the model answers")).to_be_visible()

@@ -470,7 +470,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "every head on": Walk("switch_on", button("Switch on")),
     },
     "/?model=toy&off=none": {
-        "a guess": Walk("guess", button("Let the toy guess a word")),
+        "a guess": Walk("guess", button("Let the toy guess: the dog [MASK] the girl .")),
         "all numbers": Walk("more", lambda page: page.get_by_text("More: every head").click()),
         "the vector": Walk("effect", radio("the sentence vector")),
         "a point": Walk("looks", mark("looks")),

@@ -37,7 +37,7 @@ from mha_viz.ui.classroom import legible
 from mha_viz.ui.components import apply_style
 from mha_viz.ui.download_panel import PageChart
 from mha_viz.ui.head_grid import head_grid
-from mha_viz.ui.parts import complain, guarded, theme
+from mha_viz.ui.parts import complain, guarded, plain, theme
 from mha_viz.ui.request import refused
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which, of_all
@@ -105,7 +105,8 @@ class SwitchedOff:
                 st.markdown(self._sentence(self.effects), width="content")
             if self.question is None:
                 with effect, st.container(horizontal=True, width="content"):
-                    st.button(":primary[Let the toy guess a word]", key="guess", type="tertiary", on_click=_guess)
+                    label = f":primary[Let the toy guess: {plain(GUESSED['text'])}]"  # another text than the page's
+                    st.button(label, key="guess", type="tertiary", on_click=_guess)
         return drawn
 
     def _sentence(self, effects: Effects) -> str:

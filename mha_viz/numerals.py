@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "small",
     "three_digits",
     "weight",
+    "with_interval",
 ]
 
 MINUS = "−"  # U+2212, as wide as a plus sign; a hyphen is too short and breaks lines
@@ -34,6 +36,14 @@ def percent(share: float, digits: int = 1) -> str:
     """A share of 1, with so many decimals and no space: "58.3%", "58%"."""
     unit = 10**digits
     return f"{decimal(math.copysign(math.floor(abs(share) * 100 * unit + 0.5) / unit, share), digits)}%"
+
+
+def with_interval(
+    value: float, low: float, high: float, digits: int, write: Callable[[float, int], str] = decimal
+) -> str:
+    """A number with the interval around it, as "0.62 [0.58, 0.66]"; alone if it has none, where the bounds are NaN."""
+    bounds = "" if math.isnan(low) else f" [{write(low, digits)}, {write(high, digits)}]"
+    return f"{write(value, digits)}{bounds}"
 
 
 def apart(divergence: float) -> str:

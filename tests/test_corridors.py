@@ -20,7 +20,7 @@ LINES: Mapping[str, int] = {
     "analysis": 6_240,
     "attention": 2_262,
     "browser": 260,
-    "cli": 3_175,
+    "cli": 3_166,
     "corpus": 2_150,
     "drawing": 655,
     "exports": 2_040,
@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_228,  # a task of its own, two experiments more, and the weights and losses of toys that are played
     "ui": 13_000,
-    "": 1_232,  # the modules that are in no folder, with divergences in percent
+    "": 1_241,  # the modules that are in no folder, with divergences in percent and numbers with their intervals
 }
 # What to read: fields of a request. A type with several of them would be a second form of it.
 ASKED = {"text", "pair", "words", "target", "part", "off", "heads", "method", "means"}

@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.numerals import apart, counted, decimal, done, duration, percent, small, three_digits, weight
+from mha_viz.numerals import (
+    apart,
+    counted,
+    decimal,
+    done,
+    duration,
+    percent,
+    small,
+    three_digits,
+    weight,
+    with_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +33,12 @@ def test_a_negative_number_has_a_minus_sign_and_zero_has_none(value: float, digi
 def test_a_share_has_one_decimal_and_no_space() -> None:
     assert [percent(share) for share in (0, 0.0123, 0.583, 1, -0.25)] == ["0.0%", "1.2%", "58.3%", "100.0%", "−25.0%"]
     assert [apart(nats) for nats in (0, math.log(2) / 8, math.log(2))] == ["0.0%", "12.5%", "100.0%"]
+
+
+def test_an_interval_stands_behind_its_number_and_where_there_is_none_nothing_does() -> None:
+    assert with_interval(-0.5, -0.75, 0.25, 2) == "−0.50 [−0.75, 0.25]"
+    assert with_interval(0.5, 0.25, 0.75, 0, percent) == "50% [25%, 75%]"
+    assert with_interval(0.5, math.nan, math.nan, 0, percent) == "50%"
 
 
 def test_a_weight_has_three_decimals_and_is_zero_only_where_it_is() -> None:

@@ -111,11 +111,20 @@ def test_it_continues_where_it_was_stopped(
     assert not [*tmp_path.iterdir()], "intermediate sums are deleted"
 
 
-def test_one_sentence_has_no_interval(repeater: Encoder, tmp_path: Path) -> None:
-    (tmp_path / "one.txt").write_text("dog river dog\n", "utf-8")
-    table = mv.why_over(tmp_path / "one.txt", repeater).table()
+@pytest.mark.parametrize("command", [["why"], ["effect", "--heads", "L1H1"]])
+def test_one_sentence_has_no_interval(
+    command: list[str], repeater: Encoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, (name, *more) = tmp_path / "one.txt", command
+    file.write_text("dog river dog\n", "utf-8")
+    table = mv.why_over(file, repeater).table()
     assert table["share"].notna().all()
     assert table["low"].isna().all()
+    assert main([name, str(file), "--model", "repeater", *more]) in (0, None)
+    printed = capsys.readouterr().out
+    assert "L1H1 (2-2)" in printed
+    assert "nan" not in printed
+    assert "[" not in printed
 
 
 def test_sentences_that_cannot_be_read_are_left_out(repeater: Encoder, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
-from mha_viz.numerals import counted, decimal
+from mha_viz.numerals import counted, with_interval
 from mha_viz.request import METHODS, RESAMPLE, Request
 
 TAKEN = "taken.npz"  # what was measured by a command that was stopped
@@ -157,12 +157,12 @@ def _lines(result: CorpusEffect) -> list[str]:
 def _line(row: EffectRow) -> str:
     name = ", ".join(map(both, row.variant.heads))
     kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
-    return f"{decimal(row.effect, 4)}  [{decimal(row.low, 4)}, {decimal(row.high, 4)}]  {name}  {kind}".rstrip()
+    return f"{with_interval(row.effect, row.low, row.high, 4)}  {name}  {kind}".rstrip()
 
 
 def _judged(row: EffectRow, relation: str) -> str:
     name = both(row.variant.heads[0])
-    interval = f"{decimal(row.more, 4)} [{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
+    interval = with_interval(row.more, row.more_low, row.more_high, 4)
     if row.used:
         return f"{name} is used for {relation}: its effect is larger than any other head’s in its layer, {interval}."
     return (

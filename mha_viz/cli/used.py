@@ -16,7 +16,7 @@ from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar_of_share, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
-from mha_viz.numerals import counted, decimal
+from mha_viz.numerals import counted, decimal, with_interval
 from mha_viz.request import METHODS, OVER_CORPUS, dtype_of
 
 
@@ -71,7 +71,7 @@ def lines(profile: Profile) -> list[str]:
 
 def _line(row: Any) -> str:
     judged = "used" if row.used else "no effect found beyond that of other heads of its layer"
-    bounds = f"[{decimal(row.more_low, 4)}, {decimal(row.more_high, 4)}]"
-    interval = f"{decimal(row.more, 4)} {bounds}{over(whole_number(getattr(row, 'documents', None)))}"
+    interval = with_interval(row.more, row.more_low, row.more_high, 4)
+    interval += over(whole_number(getattr(row, "documents", None)))
     head = both(Head(row.layer, row.head))
     return f"{head}  {row.detail}  {decimal(row.effect, 4)}, n = {row.n:,}; more than the next {interval}: {judged}"

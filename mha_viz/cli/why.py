@@ -20,7 +20,7 @@ from mha_viz.cli.recipes import MOST
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
-from mha_viz.numerals import counted, percent
+from mha_viz.numerals import counted, percent, with_interval
 
 SENTENCES = 100
 LISTED = 12  # arrows that are printed
@@ -84,5 +84,4 @@ def _lines(measured: CorpusWhy) -> Iterator[str]:
 
 
 def _interval(row: Mapping[Any, Any]) -> str:
-    """ "62% (58% to 66%)"."""
-    return f"{percent(row['share'])} ({percent(row['low'])} to {percent(row['high'])})"
+    return with_interval(row["share"], row["low"], row["high"], 1, percent)

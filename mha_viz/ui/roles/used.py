@@ -9,7 +9,7 @@ import streamlit as st
 from mha_viz.analysis.findings import whole_number
 from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, over
-from mha_viz.numerals import decimal
+from mha_viz.numerals import with_interval
 from mha_viz.request import Request
 from mha_viz.ui.parts import plain
 
@@ -34,8 +34,8 @@ def _line(row: Any) -> dict[str, str]:
         "used": "yes" if str(row.used) == "True" else "no effect found",  # first, in sight on a phone
         "role": _name(row),
         "words": f"{int(row.n):,}{over(whole_number(getattr(row, 'documents', None)))}",
-        "change": f"{decimal(row.effect, 3)} [{decimal(row.ci_low, 3)}, {decimal(row.ci_high, 3)}]",
-        "more than without others": f"{decimal(row.more, 3)} [{decimal(row.more_low, 3)}, {decimal(row.more_high, 3)}]",
+        "change": with_interval(row.effect, row.ci_low, row.ci_high, 3),
+        "more than without others": with_interval(row.more, row.more_low, row.more_high, 3),
     }
 
 

@@ -52,8 +52,8 @@ export class Heads {
   #read;
   #stage;
   #say;
-  // The head that was switched last, and whether the server has done it.
-  #turned = /** @type {{ head: number, isOff: boolean, isDone: boolean } | null} */ (null);
+  // The head that was switched last, of which model, and whether the server has done it.
+  #turned = /** @type {{ model: string, head: number, isOff: boolean, isDone: boolean } | null} */ (null);
 
   /** @param {Read} read @param {ReadingStage} stage @param {(words: string) => void} say */
   constructor(read, stage, say) {
@@ -122,21 +122,22 @@ export class Heads {
   // Switch a head off, or on again; not where a map joins the heads of a layer.
   /** @type {(head: number) => void} */
   turn(head) {
-    if (isOfLayers(this.#read.reading)) return;
-    this.#stage.send("off", headName(this.#read.reading, head));
-    this.#turned = { head, isOff: !this.isOff(head), isDone: false };
-    this.#say(`${mapName(this.#read.reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
+    const { reading } = this.#read;
+    if (isOfLayers(reading)) return;
+    this.#stage.send("off", headName(reading, head));
+    this.#turned = { model: reading.model, head, isOff: !this.isOff(head), isDone: false };
+    this.#say(`${mapName(reading, head)} is being switched ${this.isOff(head) ? "on" : "off"}.`);
   }
 
   // Once the head that was to be switched off or on is so, or is no longer so, says it, and which later head changes
   // most.
   tell() {
     const { reading, mode } = this.#read;
-    if (!this.#turned) return;
+    if (this.#turned?.model !== reading.model) return; // the heads of another model have the same numbers
     const { head, isDone } = this.#turned;
     const isOff = this.isOff(head);
     if (isDone === (isOff === this.#turned.isOff)) return;
-    this.#turned = { head, isOff, isDone: true };
+    this.#turned = { ...this.#turned, isOff, isDone: true };
     const most = mode?.moved.indexOf(1) ?? -1; // their shares are of the largest
     const later = most < 0 ? "" : ` ${mapName(reading, most)} changes most.`;
     this.#say(`${mapName(reading, head)} is ${isOff ? "off" : "on"}.${later}`);

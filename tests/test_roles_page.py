@@ -290,6 +290,14 @@ def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
     assert f"; usually {recipe}; finds keys by " in unescape(square)
 
 
+@pytest.mark.parametrize("odd", [{"corpus": "nowhere"}, {"kinds": "verbs"}, {"level": "high"}], ids=str)
+def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) -> None:
+    page = visit(**odd, step="x", order="backwards")  # the last are of other pages
+    (said,) = [f"{name}={value}" for name, value in odd.items()]
+    assert f"Part of this link could not be used ({said})." in page.said
+    assert page.said.count("could not be used") == 1
+
+
 def test_a_head_that_the_model_does_not_have_is_said() -> None:
     page = visit(head="L9H99")
     assert "L9H99 does not exist: the heads are L0H0 to L5H11." in page.said

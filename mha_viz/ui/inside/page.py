@@ -144,8 +144,9 @@ def _pair(what: Url, attention: Attention, head: Head) -> tuple[int, int]:
     held = pin.groups() if pin else (None, None)
     odd += [f"pin={given['pin']}"] if "pin" in given and any(t and _token(t, n) is None for t in held) else []
     say_unused(odd, "the strongest link")
-    query, key = (_token(given.get(name), n) for name in ("q", "k"))
-    return strongest(attention, head, _first_given(query, _token(held[0], n)), _first_given(key, _token(held[1], n)))
+    tokens = ((_token(given.get(name), n), _token(pinned, n)) for name, pinned in zip("qk", held, strict=True))
+    query, key = (pinned if linked is None else linked for linked, pinned in tokens)
+    return strongest(attention, head, query, key)
 
 
 def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
@@ -164,10 +165,6 @@ def strongest(attention: Attention, head: Head, query: int | None, key: int | No
 
 def _token(value: str | None, n: int) -> int | None:
     return int(value) if value and re.fullmatch(r"\d{1,4}", value, re.ASCII) and int(value) < n else None
-
-
-def _first_given(first: int | None, second: int | None) -> int | None:
-    return second if first is None else first
 
 
 # ---- Controls -------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from mha_viz.figures.role_words import COLOURS
 from mha_viz.models import catalog
 from mha_viz.text import clean
 from mha_viz.ui import address
-from mha_viz.ui.bound import LATE, UrlChanges, bound, go
+from mha_viz.ui.bound import LATE, UrlChanges, bound, go, in_link
 
 LONGEST = 60  # the most characters of the typed text
 LEVELS = {"base": "relations", "full": "with subtypes", "agg": "all together"}
@@ -53,6 +53,7 @@ def relation(place: Any) -> str:
 
 def level(place: Any) -> str:
     """The kind of relations that is chosen at ``place``."""
+    in_link("level", LEVELS, ".+")
     chosen = bound(
         place.segmented_control, "Level", "level", from_url().level, list(LEVELS), default=LATE["level"], go=go,
         required=True, format_func=LEVELS.__getitem__, wrap=True,

@@ -17,7 +17,7 @@ from mha_viz.models import catalog
 from mha_viz.numerals import done, percent, weight
 from mha_viz.ui import address, searches
 from mha_viz.ui.address import CaseInLink
-from mha_viz.ui.bound import bound
+from mha_viz.ui.bound import bound, in_link
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.parts import complain, guarded, plain, remark, theme
@@ -123,6 +123,7 @@ def _sentence(head: Head, drawn: DrawnLink) -> None:
 
 def _map(groups: LinkGroups) -> None:
     methods = list(groups.points)
+    in_link(PARAMETER, groups.points, ".+")
     chosen = method_of(groups)
     if len(methods) > 1:
         bound(

@@ -40,7 +40,7 @@ from mha_viz.numerals import counted
 from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.components import apply_style
-from mha_viz.ui.parts import PERCENT, percentages
+from mha_viz.ui.parts import PERCENT, percentages, say_unused
 from mha_viz.ui.roles import filters, score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
@@ -67,6 +67,7 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     of roles: a click shows those of one kind alone."""
     apply_style("role_map")
     kinds = filters.from_url().kinds
+    say_unused([f"kinds={one[:20]}" for one in address.now().get("kinds", "").split(".") if one and one not in COLOURS])
     st.html(
         f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{_legend(evidence, kinds)}{_bars(evidence)}</div>'
     )

@@ -14,7 +14,7 @@ from mha_viz.training import toy_maps
 from mha_viz.ui import address, download_panel, inference, navigation
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import built_in
-from mha_viz.ui.bound import bound, go
+from mha_viz.ui.bound import bound, go, in_link
 from mha_viz.ui.caches import ready
 from mha_viz.ui.parts import complain, guarded, remark, say_complaint
 from mha_viz.ui.request import model_of, refused
@@ -132,6 +132,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     offered = [c for c in CORPORA if (shipped or c != GOLD) and not (is_built_in and c == GRAMMAR)]
     if model.name not in folder.models():
         offered.remove(folder.CHOICE)
+    in_link("corpus", offered, "(?![0-9a-f]{64}$).+")
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
     bound(
         st.selectbox, "Model", "model", model.name, names, change=filters.of_model, go=go, key="roles_model",

@@ -131,7 +131,7 @@ def the_browser_is_sent_every_recorded_step_of_the_run_in_view(page: PageSession
     np.testing.assert_allclose(content["flow"]["cosines"][:count], arm.gradient_cosines[:, 0], atol=6e-4)
     cosines, divergence, gradients = (np.array(one["values"]) for one in content["matrices"])
     np.testing.assert_allclose(cosines[-1], arm.weight_cosines[-1].ravel(), atol=6e-4)
-    np.testing.assert_allclose(divergence[-1], arm.divergence[-1].ravel(), atol=6e-4)
+    np.testing.assert_allclose(divergence[-1], arm.divergence[-1].ravel() / np.log(2), atol=6e-4)
     np.testing.assert_allclose(gradients[0], arm.gradient_cosines[0].ravel(), atol=6e-4)
     assert [one["legend"][0] for one in content["matrices"]] == [
         [1, "same direction"], [0, "same rows"], [1, "same direction"],

@@ -142,8 +142,10 @@ def _calls(file: Path) -> list[ast.Call]:
 
 
 def drawn(place: Place) -> set[str]:
-    """The controls of a page in a state, "link" for those that lead to other pages, and every kind of other links."""
+    """The controls of a page in a state, "link" for those that lead to other pages, and every kind of other links. The
+    state is the one that its link names."""
     visit = PageSession(dict(place.url), place.page)
+    assert "could not be used" not in visit.said, place
     if place.opened:
         visit.unfolded(place.opened)
     keys = {act.control for act in acts(visit)}

@@ -16,8 +16,10 @@ from mha_viz.analysis.chance import ChanceRoles
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import CorpusMissing, TextError
+from mha_viz.figures.glosses import rule_in_words
 from mha_viz.models.answers import question_about
 from mha_viz.models.loading import load
+from mha_viz.numerals import percent
 from mha_viz.ui.roles import headline
 from mha_viz.ui.studies import Evidence, given
 
@@ -114,6 +116,23 @@ def test_means_without_the_method_mean_are_refused(tmp_path: Path, capsys: pytes
     file = str(tmp_path / "x.txt")
     assert main(["effect", file, "--model", "toy", "--heads", "L0H1", "--means", file]) != 0
     assert "Add --method mean or resample, or leave --means out." in capsys.readouterr().err
+
+
+def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
+    profile = mv.open_profile("minilm")
+    role = next(one for one in profile.findings() if (str(one.head), one.detail) == ("L2H8", "case dep_to_head"))
+    used = profile.tables["used"].query("layer == 2 and head == 8 and detail == 'case dep_to_head'")["used"]
+    assert [*map(str, used)] == ["False"]
+    assert role.elsewhere is not None
+    example = next(line for line in (ROOT / "docs/howto/cite.md").read_text("utf-8").splitlines() if "“L2H8" in line)
+    for words in (
+        f"in {percent(role.score)} of {role.n:,} cases (UD English EWT test; ",
+        f"95% interval {percent(role.low)} to {percent(role.high)} over {role.documents} documents)",
+        f"best fixed offset {percent(role.baseline)}, {rule_in_words(role.upos_rule)} {percent(role.upos)}, ",
+        f"best head with random weights {percent(role.untrained)}; also established on GUM dev ",
+        f"({percent(role.elsewhere.score)}). Set to zero, it was not found to be used for it.",
+    ):
+        assert words in example
 
 
 def test_the_citation_names_the_version_and_its_day() -> None:

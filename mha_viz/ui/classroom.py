@@ -73,8 +73,7 @@ def show_class_view(pages: Sequence[Any], here: Any) -> None:
 
 
 def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
-    """The buttons for the next and the previous view, or back to the one that was left, and for leaving the view for a
-    class."""
+    """The buttons for the next and the previous view, or back to the one that was left, and out of the class view."""
     number = lesson.number_of(url, views)
     if views and number is None:
         _to(pages, here, views, 1, ":primary[**Begin the lesson →**]")
@@ -95,7 +94,7 @@ def _to(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str)
     parameters = _with_lesson(views, number)
     page = _page(pages, view.page)
     if page.title == here.title:
-        st.button(label, key=f"lesson_{number}", type="tertiary", on_click=_open, args=(parameters,))
+        st.button(label, key=f"lesson_{number}", type="tertiary", on_click=address.open_at, args=(parameters,))
     else:
         st.page_link(page, label=label, query_params=parameters)
 
@@ -104,11 +103,6 @@ def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
     """The URL parameters of a view of the lesson."""
     place = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
     return {**views[number - 1].parameters, **place}
-
-
-@guarded()
-def _open(parameters: dict[str, str]) -> None:
-    address.open_at(parameters)
 
 
 def _page(pages: Sequence[Any], name: str) -> Any:

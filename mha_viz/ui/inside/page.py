@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both, reading
@@ -60,7 +61,7 @@ def show_steps(what: Url) -> None:
     entitle(f"Inside {head}", quoted(what.sentence))
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
-        trace = _traced(what, attention, head.layer)
+        trace: Trace = _asked(what, attention, verbs.trace, head.layer)
     except MhaVizError as error:
         complain(error)
         charts = []
@@ -87,7 +88,7 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
     with choices:
         show_marked(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
-    code, parts = _code(attention, head, query), partial(_parts, what, attention, head, query)
+    code, parts = _code(attention, head, query), partial(_asked, what, attention, verbs.score_parts, head, query)
     is_divided = in_link("divide", ("no",), ".+") != "no"
     opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, theme(), about, code, parts)
     with st.container(key="inside_step"):
@@ -116,18 +117,10 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
     return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
-def _traced(what: Url, attention: Attention, layer: int) -> Trace:
-    """The trace of the layer, by the model whose reading is on the page. Raises what the encoder raises."""
+def _asked(what: Url, attention: Attention, verb: Callable[..., Any], *of: Any) -> Any:
+    """What the model whose reading is on the page answers about it. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
-    future = model_service().cached(verbs.trace, Request(model.name, what.text, what.where.request.pair), layer)
-    return inference.wait(future, f"{model.label} is being opened…")
-
-
-def _parts(what: Url, attention: Attention, head: Head, query: int, keys: tuple[int, ...]) -> tuple[ScoreParts, ...]:
-    """The parts of the scores of a token with others, by the same model. Raises what the encoder raises."""
-    model = catalog.resolve(attention.model)
-    asked_of = Request(model.name, what.text, what.where.request.pair)
-    future = model_service().cached(verbs.score_parts, asked_of, head, query, keys)
+    future = model_service().cached(verb, Request(model.name, what.text, what.where.request.pair), *of)
     return inference.wait(future, f"{model.label} is being opened…")
 
 
@@ -231,9 +224,4 @@ def _onward(step: str, trace: Trace) -> None:
             if 0 <= to < len(names):
                 title = STEPS[names[to]].label.replace("_k", "ₖ")
                 words = f"← {title}" if way == "back" else f"{title} →"
-                st.button(words, key=f"inside_{way}", on_click=_go, args=(names[to],))
-
-
-@guarded()
-def _go(step: str) -> None:
-    address.go(step=step)
+                st.button(words, key=f"inside_{way}", on_click=address.go, kwargs={"step": names[to]})

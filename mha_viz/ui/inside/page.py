@@ -61,7 +61,7 @@ def show_steps(what: Url) -> None:
     entitle(f"Inside {head}", quoted(what.sentence))
     d_model = next((m.d_model for m in catalog.offered() if m.name == attention.model), 0)
     try:
-        trace: Trace = _asked(what, attention, verbs.trace, head.layer)
+        trace: Trace = _by_its_model(what, attention, verbs.trace, head.layer)
     except MhaVizError as error:
         complain(error)
         charts = []
@@ -88,7 +88,7 @@ def _inside(what: Url, trace: Trace, attention: Attention, head: Head) -> list[P
     with choices:
         show_marked(trace, head.head, query, key, tokens, theme())
     about = _about(attention, head, query, key)
-    code, parts = _code(attention, head, query), partial(_asked, what, attention, verbs.score_parts, head, query)
+    code, parts = _code(attention, head, query), partial(_by_its_model, what, attention, verbs.score_parts, head, query)
     is_divided = in_link("divide", ("no",), ".+") != "no"
     opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, theme(), about, code, parts)
     with st.container(key="inside_step"):
@@ -117,7 +117,7 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
     return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
 
-def _asked(what: Url, attention: Attention, verb: Callable[..., Any], *of: Any) -> Any:
+def _by_its_model(what: Url, attention: Attention, verb: Callable[..., Any], *of: Any) -> Any:
     """What the model whose reading is on the page answers about it. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
     future = model_service().cached(verb, Request(model.name, what.text, what.where.request.pair), *of)

@@ -84,3 +84,11 @@ def test_the_page_of_the_app_publishes_what_is_compared(monkeypatch: pytest.Monk
     here.at.session_state["publish"] = True
     here.at.run()
     assert here.at.text_area[1].value == "It finds <b>animal</b>"
+
+
+def test_one_head_of_two_sentences_has_two_remarks_of_different_names() -> None:
+    here = PageSession({"head": "L3H1"}, "pages/20_compare.py")
+    here.at.session_state["publish"] = True
+    here.at.run()
+    labels = [area.label for area in here.at.text_area]
+    assert labels == ["Introduction", "On panel 1, L3H1 (4-2)", "On panel 2, L3H1 (4-2)"]

@@ -32,9 +32,9 @@ def show_publishing(panels: Sequence[Panel], view: View, pin_of: int) -> None:
         title = _typed("title", "Title", MOST_TITLE, TITLE)
         introduction = _typed("introduction", "Introduction", MOST_REMARK)
         typed: dict[str, str] = {}
-        for panel in panels:
+        for number, panel in enumerate(panels, 1):
             if _field(panel) not in typed:  # a head may be on the page twice
-                typed[_field(panel)] = _typed(_field(panel), f"On {_name(panel)}", MOST_REMARK)
+                typed[_field(panel)] = _typed(_field(panel), f"On panel {number}, {_name(panel)}", MOST_REMARK)
         remarks = [typed[_field(panel)] for panel in panels]
         make = partial(
             figure_api.publication,

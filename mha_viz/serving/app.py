@@ -14,7 +14,7 @@ from streamlit import config
 from streamlit.runtime import Runtime
 
 from mha_viz.files.assets import app_root
-from mha_viz.serving import components, messages, timers, widgets
+from mha_viz.serving import components, deferred, messages, timers, widgets
 from mha_viz.serving.access_control import AccessControl
 from mha_viz.serving.components import ComponentFiles
 from mha_viz.serving.headers import Headers
@@ -40,6 +40,7 @@ def app(settings: ServerSettings) -> st.App:
         timers.give_way()
         widgets.survive_a_second_run()
         messages.rely_on_the_latest()
+        deferred.wait_for_what_was_typed()
         sweeper = asyncio.create_task(sweep(session_limit, waiting, Downloads(runtime.media_file_mgr)))
         yield {}
         sweeper.cancel()

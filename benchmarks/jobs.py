@@ -1,0 +1,206 @@
+"""Twelve jobs and a lesson, done as somebody does who has read the README and no more: clicks, texts, turns of the
+wheel, and the seconds until the result is seen. ``jobs.toml`` says what is done."""
+
+from __future__ import annotations
+
+import os
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+from unittest.mock import patch
+
+from playwright.sync_api import Browser, Error, Locator, Page, ViewportSize, expect
+
+from benchmarks.chromium import chromium, named, visitor
+from benchmarks.results import Row, Sample, Target, write
+from benchmarks.served import ROOT, served
+
+PATIENCE = 30_000  # milliseconds for one line
+PHONE: ViewportSize = {"width": 390, "height": 844}
+MARGIN = 5  # pixels from the left, where the pointer means nothing
+WHEEL = 200  # pixels that one turn of the wheel scrolls
+READY = "role=application[name=/^Heatmap of L3H1/]"
+
+
+class Job(NamedTuple):
+    """A job: its name, the most clicks, and a line for each thing that is done or must be seen."""
+
+    name: str
+    clicks: int
+    does: str
+
+
+class Taken(NamedTuple):
+    """What a job took, and why it could not be done, if so."""
+
+    job: Job
+    seconds: float
+    clicks: int
+    beside: dict[str, int]
+    undone: str
+
+
+def main(results: Path, quick: bool = False) -> None:
+    """Do them all, print, write ``results/jobs.json``; ``quick``: once instead of twice. RuntimeError, after that, if
+    one could not be done."""
+    listed = tomllib.loads((ROOT / "benchmarks" / "jobs.toml").read_text("utf-8"))
+    jobs, lesson = ([Job(**one) for one in listed[kind]] for kind in ("job", "lesson"))
+    taken: dict[str, list[Taken]] = {}
+    unreachable = patch.dict(os.environ, HF_ENDPOINT="http://127.0.0.1:9")  # nothing listens there
+    with unreachable, chromium() as browser, served(ROOT / "app.py") as server:
+        for _ in range(1 if quick else 2):
+            for one in chain(*(done(browser, server.url, [job]) for job in jobs), done(browser, server.url, lesson)):
+                taken.setdefault(one.job.name, []).append(one)
+        rows = [row for times in taken.values() for row in _rows(times)]
+        write(results, "jobs", "Twelve jobs, and a lesson", "", rows, named(browser))
+    undone = [f"{one.job.name}: {one.undone}" for times in taken.values() for one in times if one.undone]
+    if undone:
+        raise RuntimeError("\n".join(["What could not be done:", *undone]))
+
+
+def _rows(times: list[Taken]) -> list[Row]:
+    """The clicks, which are the same each time, and the seconds, of which the first run loads what is loaded once."""
+    job, _, clicks, beside, _ = times[-1]
+    row = Row(f"{job.name}: clicks", Sample((clicks,)), "", target=Target("below", job.clicks + 1), beside=beside)
+    seconds = [one.seconds for one in times if not one.undone]
+    return [row, *([Row(f"{job.name}: time", Sample(tuple(seconds)), "s")] if seconds else [])]
+
+
+def done(browser: Browser, url: str, jobs: Iterable[Job]) -> Iterator[Taken]:
+    """Jobs that somebody new does one after the other, as far as they can be done."""
+    with ExitStack() as windows:
+        person, undone = Person(browser, windows, url), ""
+        for job in jobs:
+            before, began = person.counts(), time.monotonic()
+            for line in job.does.strip().splitlines():
+                undone = undone or person.does(line)
+            seconds = time.monotonic() - began
+            clicks, typed, wheel = (now - then for now, then in zip(person.counts(), before, strict=True))
+            yield Taken(job, seconds, clicks, {"typed": typed, "scrolled": wheel}, undone)
+
+
+class Person:
+    """Somebody with a browser of their own, and with whatever other windows a job needs."""
+
+    def __init__(self, browser: Browser, windows: ExitStack, url: str) -> None:
+        self._clicks = self._typed = self._scrolled = 0
+        self._browser, self._windows = browser, windows
+        self._folder = Path(windows.enter_context(TemporaryDirectory()))
+        self._pages: dict[str, Page] = {}
+        self._at("here", url)
+        self.see(READY)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Clicks, texts that were typed, and turns of the wheel, so far."""
+        return self._clicks, self._typed, self._scrolled
+
+    def does(self, line: str) -> str:
+        """Do one line of a job; why it cannot be done, if so."""
+        verb, _, what = line.partition(" ")
+        what, _, other = what.partition(" = ")
+        try:
+            getattr(self, verb)(*filter(None, (what, other)))
+        except (Error, AssertionError) as error:
+            return f"“{line}”: {str(error).strip()}"
+        return ""
+
+    def here(self) -> None:
+        """In the first browser again."""
+        self._at("here", "")
+
+    def colleague(self) -> None:
+        """In another browser, at the link that was copied."""
+        self._at("colleague", self._pages["here"].evaluate("navigator.clipboard.readText()"))
+
+    def phone(self) -> None:
+        """On a phone, at the link that was copied."""
+        self._at("phone", self._pages["here"].evaluate("navigator.clipboard.readText()"))
+        self._page.set_viewport_size(PHONE)
+
+    def disk(self) -> None:
+        """In a browser without a network, at the file that was saved."""
+        self._at("disk", next(self._folder.iterdir()).as_uri())
+
+    def click(self, what: str) -> None:
+        """A click in the middle of it."""
+        self._found(what).click()
+        self._clicks += 1
+
+    def point(self, what: str) -> None:
+        """With the mouse."""
+        self._found(what).hover()
+
+    def choose(self, menu: str, option: str) -> None:
+        """One click, as in a list."""
+        self._found(menu).select_option(option)
+        self._clicks += 1
+
+    def save(self, what: str, begins: str) -> None:
+        """A click on what sends a file, which begins like this."""
+        with self._page.expect_download() as download:
+            self.click(what)
+        file = self._folder / "saved.html"
+        download.value.save_as(file)
+        beginning = file.read_bytes()[: len(begins)].decode(errors="replace")
+        if beginning.lower() != begins.lower():
+            raise AssertionError(f"the file begins with “{beginning}”")
+
+    def type(self, text: str) -> None:
+        """In the field that has the focus."""
+        self._page.keyboard.type(text)
+        self._typed += 1
+
+    def press(self, key: str) -> None:
+        """A key, or several at once."""
+        self._page.keyboard.press(key)
+
+    def see(self, what: str) -> None:
+        """It is in the window, after scrolling if need be."""
+        expect(self._found(what)).to_be_in_viewport(ratio=0.3, timeout=PATIENCE)
+
+    def moves(self, what: str) -> None:
+        """Its picture changes by itself."""
+        before, end = self._found(what).screenshot(), time.monotonic() + PATIENCE / 1000
+        while self._page.locator(what).screenshot() == before:
+            if time.monotonic() > end:
+                raise AssertionError("nothing moves")
+
+    def holds(self, field: str, text: str) -> None:
+        """A field has this text."""
+        expect(self._found(field)).to_have_value(text, timeout=PATIENCE)
+
+    def never(self, what: str) -> None:
+        """It is nowhere on the page."""
+        expect(self._page.locator(what).filter(visible=True)).to_have_count(0, timeout=PATIENCE)
+
+    def _at(self, window: str, url: str) -> None:
+        if window not in self._pages:
+            context = self._windows.enter_context(visitor(self._browser))
+            context.set_default_timeout(PATIENCE)
+            context.grant_permissions(["clipboard-read", "clipboard-write"])
+            context.set_offline(window == "disk")
+            self._pages[window] = context.new_page()
+            self._pages[window].goto(url)
+        self._page = self._pages[window]
+        self._page.bring_to_front()
+
+    def _found(self, what: str) -> Locator:
+        """What is on the page, scrolled to if it is not in the window."""
+        part = self._page.locator(what).filter(visible=True).first
+        part.wait_for()
+        height = (self._page.viewport_size or PHONE)["height"]
+        for _ in range(50):
+            box = part.bounding_box() or {"y": 0, "height": 0}
+            above, below = -box["y"], box["y"] + min(box["height"], height / 2) - height
+            if max(above, below) <= 0:
+                break
+            self._page.mouse.move(MARGIN, height / 2)
+            self._page.mouse.wheel(0, WHEEL if below > 0 else -WHEEL)
+            self._scrolled += 1
+            self._page.wait_for_timeout(50)
+        return part

@@ -128,16 +128,16 @@ class Person:
 
     def click(self, what: str) -> None:
         """A click in the middle of it."""
-        self._found(what).click()
+        self._reached(what).click()
         self._clicks += 1
 
     def point(self, what: str) -> None:
         """With the mouse."""
-        self._found(what).hover()
+        self._reached(what).hover()
 
     def choose(self, menu: str, option: str) -> None:
         """One click, as in a list."""
-        self._found(menu).select_option(option)
+        self._reached(menu).select_option(option)
         self._clicks += 1
 
     def save(self, what: str, begins: str) -> None:
@@ -161,18 +161,18 @@ class Person:
 
     def see(self, what: str) -> None:
         """It is in the window, after scrolling if need be."""
-        expect(self._found(what)).to_be_in_viewport(ratio=0.3, timeout=PATIENCE)
+        expect(self._reached(what)).to_be_in_viewport(ratio=0.3, timeout=PATIENCE)
 
     def moves(self, what: str) -> None:
         """Its picture changes by itself."""
-        before, end = self._found(what).screenshot(), time.monotonic() + PATIENCE / 1000
+        before, end = self._reached(what).screenshot(), time.monotonic() + PATIENCE / 1000
         while self._page.locator(what).screenshot() == before:
             if time.monotonic() > end:
                 raise AssertionError("nothing moves")
 
     def holds(self, field: str, text: str) -> None:
         """A field has this text."""
-        expect(self._found(field)).to_have_value(text, timeout=PATIENCE)
+        expect(self._reached(field)).to_have_value(text, timeout=PATIENCE)
 
     def never(self, what: str) -> None:
         """It is nowhere on the page."""
@@ -189,7 +189,7 @@ class Person:
         self._page = self._pages[window]
         self._page.bring_to_front()
 
-    def _found(self, what: str) -> Locator:
+    def _reached(self, what: str) -> Locator:
         """What is on the page, scrolled to if it is not in the window."""
         part = self._page.locator(what).filter(visible=True).first
         part.wait_for()

@@ -69,7 +69,7 @@ def test_the_page_of_the_app_publishes_what_is_compared(monkeypatch: pytest.Monk
         made[key] = make()
 
     monkeypatch.setattr(download_panel, "download", keep)
-    here = PageSession({"tray": COMPARED, "special": "hide"}, "pages/20_compare.py")
+    here = PageSession({"tray": COMPARED, "special": "hide", "diff": "1-0"}, "pages/20_compare.py")
     here.at.session_state["publish"] = True
     here.at.run()
     here.check()
@@ -79,6 +79,7 @@ def test_the_page_of_the_app_publishes_what_is_compared(monkeypatch: pytest.Monk
     assert "It finds &lt;b&gt;animal&lt;/b&gt;" in page
     assert page.index("<h2>L3H1") < page.index("It finds") < page.index("<h2>L0H2")
     assert "special=hide" in page
+    assert page.count("diff=1-0") == 1, "side by side"
     here.at.switch_page("pages/10_explore.py").run()
     here.at.switch_page("pages/20_compare.py").run()
     here.at.session_state["publish"] = True

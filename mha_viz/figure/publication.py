@@ -31,6 +31,7 @@ def publish(
     introduction: str = "",
     remarks: Sequence[str] = (),
     pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
     live: LoadedModel | None = None,
     half: bool = False,
     **options: Unpack[Options],
@@ -39,8 +40,8 @@ def publish(
 
     The page is self-contained: it opens from disk, needs no network, and its drawings are interactive. Several heads
     are first shown side by side, then each separately, under its entry of ``remarks`` ("" for none). Title,
-    introduction and remarks are text, never HTML. ``pin`` counts tokens of head number ``pin_of``. Options: those of
-    View.
+    introduction and remarks are text, never HTML. ``pin`` counts tokens of head number ``pin_of``; ``diff`` names two
+    heads, counted from 0, whose difference is open among those side by side. Options: those of View.
 
     ``live``: a model, such as ``mv.load("minilm")``. ``path`` is then a folder for static files, whose page has a
     sentence field as well: the reader's own browser runs the model, and what is typed stays on that device. ``half``
@@ -56,7 +57,7 @@ def publish(
         from mha_viz.models import onnx
 
         encoder = onnx.check(live)
-        parts, look = _parts(panels, title, introduction, remarks, pin_of, options)
+        parts, look = _parts(panels, title, introduction, remarks, pin_of, diff, options)
         example = _example(panel_from(panels[0]), encoder, options)
         words = {"title": title.strip() or TITLE, "introduction": introduction}
         return write_site(path, encoder, parts, example, half=half, look=look, **words)
@@ -64,7 +65,9 @@ def publish(
         raise SettingError("half is for a page with a live model.", "Give live=mv.load('minilm'), or leave half out.")
     if Path(path).suffix.lower() != ".html":
         raise ExportError(f"{Path(path).name[:60]!r} does not end in .html.", "A published page is one HTML file.")
-    data = publication(panels, title=title, introduction=introduction, remarks=remarks, pin_of=pin_of, **options)
+    data = publication(
+        panels, title=title, introduction=introduction, remarks=remarks, pin_of=pin_of, diff=diff, **options
+    )
     return exports.write_bytes(path, lambda: data)
 
 
@@ -75,10 +78,11 @@ def publication(
     introduction: str = "",
     remarks: Sequence[str] = (),
     pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
     **options: Unpack[Options],
 ) -> bytes:
     """The bytes of the page of :func:`publish`."""
-    parts, look = _parts(panels, title, introduction, remarks, pin_of, options)
+    parts, look = _parts(panels, title, introduction, remarks, pin_of, diff, options)
     return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
 
 
@@ -98,6 +102,7 @@ def _parts(
     introduction: str,
     remarks: Sequence[str],
     pin_of: int,
+    diff: tuple[int, int] | None,
     options: Options,
 ) -> tuple[list[PagePart], Look]:
     """The parts of the page, and its colour scheme."""
@@ -110,7 +115,7 @@ def _parts(
     parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(made, number, view, pin_of)})
              for number, (panel, remark) in enumerate(zip(made, texts, strict=True))]  # fmt: skip
     if len(made) > 1:
-        parts.insert(0, _part(made, "Side by side", "", "heatmap", options | {"pin_of": pin_of}))
+        parts.insert(0, _part(made, "Side by side", "", "heatmap", options | {"pin_of": pin_of, "diff": diff}))
     return parts, look
 
 

@@ -345,7 +345,7 @@ def _draw(
     pair = address.pair_of(parameters.get("diff") or diff, len(panels))
     kind: As = "links" if parameters.get("as") == "links" else "heatmap"
     download_panel.of_panels(panels, view, kind, pair, pin_of, is_compared=places is not None, charts=charts)
-    publish.show_publishing(panels, view, pin_of)
+    publish.show_publishing(panels, view, pin_of, pair)
 
 
 def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel]) -> tuple[View, int]:

@@ -21,8 +21,9 @@ REMARKS = "publish_remarks"  # in the session: the typed texts by field, which a
 MOST_REMARKS = 64  # remarks per visit
 
 
-def show_publishing(panels: Sequence[Panel], view: View, pin_of: int) -> None:
-    """The expander: a title, a remark on each head, and the button that makes the file."""
+def show_publishing(panels: Sequence[Panel], view: View, pin_of: int, diff: tuple[int, int] | None) -> None:
+    """The expander: a title, a remark on each head, and the button that makes the file. ``diff``: the two panels whose
+    difference is open."""
     if address.in_class():
         return
     with st.expander("Publish as one web page", on_change="rerun", key="publish", icon=":material/public:") as box:
@@ -43,6 +44,7 @@ def show_publishing(panels: Sequence[Panel], view: View, pin_of: int) -> None:
             introduction=introduction,
             remarks=remarks,
             pin_of=pin_of,
+            diff=diff,
             **asdict(view),
         )
         download_panel.download("Download the page, HTML", "attention-heads.html", make, "publish_page")

@@ -97,7 +97,7 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+\*\* have a role. Click one. \*\*12\*\* link words \(\*\*2\*\* of 11 used\)\.",
+        r"\*\*\d+\*\* have roles. Click one. \*\*12\*\* link words \(\*\*2\*\* of 11 used\)\.",
         texts[first + 1],
     )
     assert not page.at.dataframe
@@ -192,7 +192,7 @@ def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_th
     assert page.at.segmented_control(key="roles_corpus").options == ["built-in", "your file"]
     induction = [says for says in words_by_head.values() if "token → what followed it last time, 9" in says]
     assert [says.split()[0] for says in induction] == ["L1H0", "L1H1", "L1H2", "L1H3"]  # as the list on repeated tokens
-    assert "**6** have a role." in page.said
+    assert "**6** have roles." in page.said
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:

@@ -42,7 +42,7 @@ def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
     named = len({finding.head for finding in evidence.findings()})
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
-    return f"**{named}** have a role.{'' if is_open else ' Click one.'}{_links(evidence)}"
+    return f"**{named}** have roles.{'' if is_open else ' Click one.'}{_links(evidence)}"
 
 
 @lasting(READY)

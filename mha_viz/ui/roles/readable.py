@@ -170,7 +170,7 @@ def _case(example: Example, near: int = AROUND) -> None:
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
     mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
-    st.caption(plain(f"{answer}, weight {weight(example.weight)}, {mark}"))
+    st.caption(plain(f"{answer} ({weight(example.weight)}), {mark}"))
 
 
 def opened(example: Example) -> str:

@@ -141,9 +141,9 @@ def within_text(selector: str) -> Act:
     return lambda page: page.locator(selector).first.click()
 
 
-def sentence(place: str) -> Act:
-    """The first sentence with gold annotation in a part of *Roles* with this key."""
-    return lambda page: page.locator(f".st-key-{place} a[href*='gold=']").first.click()
+def sentence(place: str, shown_by: str = "gold=") -> Act:
+    """The first sentence in a part of *Roles* with this key whose link has a parameter."""
+    return lambda page: page.locator(f".st-key-{place} a[href*='{shown_by}']").first.click()
 
 
 def mark(chart: str, number: int = 0) -> Act:
@@ -254,8 +254,8 @@ GERMAN = "/?text=Das Tier überquerte die Straße nicht, weil es zu müde war."
 # The walks: a path with its parameters, and the controls that change the address, one after another. Whether known
 # roles are shown does not: the browser remembers it.
 WALKS: Mapping[str, Mapping[str, Walk]] = {
+    "/?head=L0H2": {"the small tasks": Walk("link:why_heads_differ?experiment", link("Small tasks"))},
     "/": {
-        "the small tasks": Walk("link:why_heads_differ?experiment", link("Small tasks")),
         "a sentence": Walk("mha_sentence.read", types("Sentence", "Cats sleep.")),
         "an example": Walk("mha_sentence.example", EXAMPLES),
         "a head": Walk("mha_explorer.view:head", at(".grid canvas", 200, 100)),
@@ -369,11 +369,9 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a head of the table of coreference": Walk("rows:Mention", row("Mention", 1)),
         "a sentence": Walk("link:?case.gold.text", sentence("head_numbers")),
     },
-    "/roles?head=L3H1": {
-        "the head on Explore": Walk("link:?", link("Open in Explore")),
-        "the sentence of its role": Walk("link:?case.text", sentence("head_card")),
-    },
-    "/roles?head=L3H1&kinds=syntax": {"the sentence of a head": Walk("link:?case.gold.text", sentence("head_card"))},
+    "/roles?head=L0H2": {"the head on Explore": Walk("link:?", link("Open in Explore"))},
+    "/roles?head=L3H1": {"the sentence of its gloss": Walk("link:?case.text", sentence("head_card", "case="))},
+    "/roles?head=L2H8": {"the sentence of a head": Walk("link:?case.gold.text", sentence("head_card"))},
     "/roles?model=toy&corpus=file": {
         "a measured file": Walk("file_", button("file0.txt")),
         "another file": Walk("another_file", button("Another file")),
@@ -481,7 +479,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "one text of two": Walk("in", radio("the first")),
         "all on": Walk("all_on", button("Switch all on")),
     },
-    "/?model=toy&off=L0H1&how=text": {"the end": Walk("ended", button("All on"))},
+    "/?model=toy&off=L0H1&how=text&from=": {"the end": Walk("ended", button("All on"))},
     "/?model=toy&off=none&more=1&how=mean": {"a bar of the ranking": Walk("ranking", mark("ranking", 3))},
     "/why_heads_differ?experiment=tasks": {
         "a task": Walk("small_task", radio("2")),

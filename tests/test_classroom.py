@@ -140,6 +140,13 @@ def test_whoever_leaves_a_view_of_a_lesson_is_led_back_and_not_told_to_be_there(
     assert back in labels(there) | {link.proto.label for link in there.at.get("page_link")}
 
 
+def test_what_a_link_carries_along_from_another_page_leaves_no_view() -> None:
+    views = lesson.add((), "roles", {"model": "toy", "head": "L1H1"}, "Who links words?")
+    carried = {"class": "1", "lesson": lesson.write(views) or "", "view": "1", "experiment": "random"}
+    there = PageSession({"model": "toy", "head": "L1H1", **carried}, str(page_files()["roles"]))
+    assert "Who links words?" in "".join(e.proto.body for e in there.at.get("html"))
+
+
 @pytest.mark.parametrize("name", page_files())
 def test_a_view_has_no_parameters_of_other_pages_and_none_complains(name: str) -> None:
     seen = {name: value for place in PLACES.values() for name, value in place.url.items()} | {"part": "2"}

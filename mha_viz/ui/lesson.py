@@ -132,7 +132,7 @@ def remove(lesson: Lesson, number: int) -> Lesson:
 def is_left(view: LessonView, page: str, parameters: Mapping[str, str], seen: Mapping[str, str]) -> bool:
     """Whether another page, or another subject than that of the view is open; ``seen``: the URL's parameters with those
     that the page opens by itself."""
-    names = [name for name in _SUBJECTS if name in {**view.parameters, **parameters}]
+    names = [name for name in _SUBJECTS if name in {**view.parameters, **_of_this_page(page, parameters)}]
     return page != view.page or any(seen.get(name) != view.parameters.get(name) for name in names)
 
 

@@ -94,9 +94,9 @@ def test_the_compared_heads_are_changed_and_the_url_with_them() -> None:
 def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) -> None:
     name = next(reversed(odd))
     shown = "; L3H1 (4-2) is shown" if name == "head" else ""
-    said = visit(**odd, order="backwards", on="y", divide="no", step="x").said  # the last are of other pages
-    assert f"Part of this link could not be used ({name}={odd[name]}){shown}." in said
-    assert said.count("could not be used") == 1
+    page_text = visit(**odd, order="backwards", on="y", divide="no", step="x").said  # the last are of other pages
+    assert f"Part of this link could not be used ({name}={odd[name]}){shown}." in page_text
+    assert page_text.count("could not be used") == 1
 
 
 def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:

@@ -21,9 +21,9 @@ def test_the_tables_of_the_pages_say_what_was_measured() -> None:
     rows = json.loads((ROOT / "benchmarks" / "results" / "jobs.json").read_text("utf-8"))["rows"]
     measured = {row["what"]: row["ours"] for row in rows}
     cells = [line.split(" | ") for line in (ROOT / "docs" / "pages.md").read_text("utf-8").splitlines()]
-    told = {first.removeprefix("| "): rest for first, *rest in cells if first.removeprefix("| ") in names}
-    assert list(told) == names
-    for name, (_, clicks, first, again) in told.items():
+    documented = {first.removeprefix("| "): rest for first, *rest in cells if first.removeprefix("| ") in names}
+    assert list(documented) == names
+    for name, (_, clicks, first, again) in documented.items():
         seconds = measured[f"{name}: time"]["values"]
         assert float(clicks) == measured[f"{name}: clicks"]["median"]
         assert [first, again.removesuffix(" |")] == [f"{seconds[0]:.1f}", f"{seconds[-1]:.1f}"]

@@ -1,5 +1,5 @@
 """What keeps the house easy to walk through: no public name of a type with two meanings, no circle of imports, nothing
-that parses how a reading was made out of prose, and no room beyond its budget of lines."""
+that parses how a reading was made out of prose."""
 
 from __future__ import annotations
 
@@ -8,35 +8,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
 from tests.imports import ROOT, parsed, run
 
 PACKAGE = "mha_viz"
-# The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
-LINES: Mapping[str, int] = {
-    "analysis": 6_240,
-    "attention": 2_262,
-    "browser": 260,
-    "cli": 3_166,
-    "corpus": 2_150,
-    "drawing": 655,
-    "exports": 2_040,
-    "figure": 795,
-    "figures": 7_235,  # lines are straight beside numbers
-    "files": 443,  # digests of what is stored: of downloads too
-    "models": 7_570,
-    "process": 910,
-    "reader": 670,
-    "serving": 1_641,  # what browsers load is compressed, and asked for at once
-    "study": 5_745,
-    "text": 530,
-    "training": 2_228,  # a task of its own, two experiments more, and the weights and losses of toys that are played
-    "ui": 13_000,
-    "": 1_241,  # the modules that are in no folder, with divergences in percent and numbers with their intervals
-}
 # What to read: fields of a request. A type with several of them would be a second form of it.
 ASKED = {"text", "pair", "words", "target", "part", "off", "heads", "method", "means"}
 ASKED |= {"place", "word", "other", "off_in"}
@@ -143,12 +120,6 @@ def is_parsed(node: ast.AST, steps: set[str]) -> bool:
     return isinstance(node, ast.Subscript) and is_step(node.value, steps)
 
 
-def room_of(path: Path) -> str:
-    """The room of a file; empty for one that lies directly in the package."""
-    parts = path.relative_to(ROOT / PACKAGE).parts
-    return parts[0] if len(parts) > 1 else ""
-
-
 def test_a_public_name_of_a_type_means_one_thing() -> None:
     assert {name: meanings for name, meanings in public_types(modules()).items() if len(meanings) > 1} == {}
 
@@ -161,14 +132,6 @@ def test_how_a_reading_was_made_is_data() -> None:
     elsewhere = {module: source for module, source in modules().items() if not module.endswith(OF_STEPS)}
     parsed_steps = {module: [*parses(source)] for module, source in elsewhere.items()}
     assert {module: lines for module, lines in parsed_steps.items() if lines} == {}
-
-
-def test_every_room_keeps_to_its_budget() -> None:
-    lines = defaultdict[str, int](int)
-    for path in (ROOT / PACKAGE).rglob("*.py"):
-        lines[room_of(path)] += len(path.read_text("utf-8").splitlines())
-    assert lines.keys() == LINES.keys()
-    assert {room: count for room, count in lines.items() if count > LINES[room]} == {}
 
 
 def asks(source: str) -> Iterator[str]:

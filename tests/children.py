@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from typing import Any
 
 from mha_viz.errors import Cancelled, CorpusError
 from mha_viz.process.apart import Stop, Tell, serve
-from mha_viz.process.confined import NETWORK, WRITING
+from mha_viz.process.confined import NETWORK, PROCESSES, WRITING
 
 BOUNDS: dict[str, int] = {}  # as they are while the module is imported, before it is served
 if os.name == "posix":
@@ -80,13 +82,35 @@ ATTEMPTS: dict[str, tuple[Callable[[Any], object], ...]] = {
         lambda order: Path(order["other"], "c").mkdir(),
         lambda order: Path(order["other"], "a").rename(Path(order["mine"], "a")),
         lambda order: Path(order["other"], "a").unlink(),
+        lambda order: Path(order["other"], "a").chmod(0o600),
+        lambda order: os.utime(Path(order["other"], "a")),
     ),
     NETWORK: (
         lambda order: socket.create_connection(("127.0.0.1", order["port"])).close(),
         lambda order: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
         lambda order: socket.socket(socket.AF_UNIX).close(),
     ),
+    PROCESSES: (
+        lambda _: os.kill(os.getppid(), 0),
+        lambda _: os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, os.getppid())),
+        lambda _: resource.prlimit(os.getppid(), resource.RLIMIT_CORE),
+        lambda _: Path(f"/proc/{os.getppid()}/environ").read_bytes(),
+        lambda _: os.waitpid(os.fork() or os._exit(0), 0),
+        lambda _: subprocess.run([sys.executable, "-c", ""], check=True),
+        lambda _: _shared_memory(),
+    )
+    if sys.platform == "linux"
+    else (),
 }
+
+
+def _shared_memory() -> None:
+    """Make a segment of System V's shared memory, and remove it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = libc.shmget(0, 4096, 0o600)
+    if number < 0:
+        raise OSError(ctypes.get_errno(), "shmget")
+    libc.shmctl(number, 0, None)
 
 
 def attempt(order: dict[str, Any]) -> list[str]:

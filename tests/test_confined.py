@@ -19,7 +19,7 @@ import pytest
 
 from mha_viz import process
 from mha_viz.process import apart, template
-from mha_viz.process.confined import NETWORK, WRITING
+from mha_viz.process.confined import ALL, NETWORK, PROCESSES, WRITING, find_missing
 from mha_viz.process.template import Template
 from mha_viz.reader import Reader, starting, verbs
 from mha_viz.reader.__main__ import serve
@@ -53,6 +53,17 @@ order = json.loads(sys.argv.pop())
 confine([order["mine"]], network=True)
 print(json.dumps(attempt(order)))
 """
+STARTING = """
+import ctypes, sys
+from mha_viz.process import confined
+from mha_viz.serving import start
+from mha_viz.serving.settings import ServerSettings
+missing = sys.argv.pop()
+confined.find_missing = lambda: frozenset(missing.split())
+start.app = lambda _: None
+start.inspection.begin = lambda: sys.exit(print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)))  # PR_GET_DUMPABLE
+start._run({}, ServerSettings())
+"""
 LANDLOCK, VERSION = 444, 1  # asks the kernel for the version that it has
 
 
@@ -71,7 +82,8 @@ def taken() -> set[str]:
         if ctypes.CDLL(None).syscall(LANDLOCK, None, 0, VERSION) >= 1:
             assert WRITING in reported
         if Path("/proc/sys/kernel/seccomp").is_dir() and platform.machine() in ("x86_64", "aarch64"):
-            assert NETWORK in reported
+            assert {NETWORK, PROCESSES} <= reported
+    assert reported == ALL - find_missing()
     return reported
 
 
@@ -100,7 +112,7 @@ def test_a_child_can_neither_connect_nor_write_elsewhere(order: dict[str, Any]) 
 
 def test_a_child_that_downloads_can_connect_but_not_write_elsewhere(order: dict[str, Any]) -> None:
     refused = json.loads(output(DOWNLOADING, json.dumps(order)))
-    assert refused == [WRITING for _ in ATTEMPTS[WRITING] if WRITING in taken()]
+    assert refused == [what for what in (WRITING, PROCESSES) for _ in ATTEMPTS[what] if what in taken()]
 
 
 def test_the_reader_can_neither_connect_nor_write_elsewhere_nor_can_a_thread_that_began_before(
@@ -123,6 +135,13 @@ def test_neither_can_a_reader_that_is_a_copy(order: dict[str, Any]) -> None:
         libraries.close()
     assert_refused(refused, order)
     assert threads == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the setting and the sentence are Linux's")
+def test_a_server_hides_from_other_processes_and_says_what_its_kernel_lacks() -> None:
+    assert output(STARTING, "") == "0\n"
+    assert "cannot take everything" in output(STARTING, "writing network")
+    assert "(missing: network, writing)" in output(STARTING, "writing network")
 
 
 def test_a_reader_that_ends_is_replaced_by_the_spare_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -463,6 +463,18 @@ def test_a_use_is_noted_once_a_minute(hub: FakeHub, hub_cache: Path) -> None:
         assert (noted.stat().st_mtime_ns > before) == again
 
 
+def test_the_server_notes_what_the_process_that_reads_has_used(hub: FakeHub, hub_cache: Path, reader: Reader) -> None:
+    """A process that is confined cannot change the time of a file."""
+    add(hub, "a/a")
+    fetch(resolve("a/a"))
+    noted = storage.storage("a/a") / budget.NOTE
+    for _ in range(2):  # when it is loaded, and when it is there
+        age("a/a", 90)
+        before = noted.stat().st_mtime_ns
+        reader.ask(verbs.load, "a/a")
+        assert noted.stat().st_mtime_ns > before
+
+
 def test_the_process_that_reads_downloads_nothing(hub: FakeHub, hub_cache: Path, reader: Reader) -> None:
     add(hub, "a/a")
     with pytest.raises(ModelUnreachable, match="“a/a” is not on this machine"):

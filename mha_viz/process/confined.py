@@ -1,8 +1,11 @@
-"""Takes from a process, for good, what work on strangers' files does not need: the network, and writing files.
+"""Takes from a process, for good, what work on strangers' files does not need.
 
-On Linux, Landlock refuses writing outside the given folders, reaching into other processes, and TCP; a seccomp filter
-refuses every new socket, of whatever kind. Both hold for this thread and for all that it starts, so call it before
-threads begin. What the process has open stays open. On other systems, or where the kernel lacks them, nothing is taken.
+On Linux, Landlock refuses writing outside the given folders, signals to other processes, and TCP. A seccomp filter
+refuses the system calls that Landlock does not know: sockets of every kind, new processes and programs, limits and
+priorities of other processes, shared memory, and permissions, owners, times and attributes of files, wherever they are.
+Privileges of the superuser are given up, except to read files. All of it holds for this thread and for all that it
+starts, so call :func:`confine` before threads begin. Files that the process has open stay open. On other systems, or
+where the kernel lacks them, nothing is taken.
 
 Landlock is three system calls: include/uapi/linux/landlock.h. The packages for it on PyPI are one in alpha without the
 network, and wrappers of libseccomp, which the slim images of Python lack.
@@ -11,13 +14,16 @@ network, and wrappers of libseccomp, which the slim images of Python lack.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
+from typing import NamedTuple
 
-WRITING, NETWORK = "writing", "network"  # what can be taken
+WRITING, NETWORK, PROCESSES = "writing", "network", "processes"  # what can be taken
+ALL = frozenset({WRITING, NETWORK, PROCESSES})
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of system calls, the same on every architecture
 _VERSION, _PATH_BENEATH = 1, 1
@@ -27,13 +33,89 @@ _SINCE = MappingProxyType({2: 1 << 13, 3: _TRUNCATE})  # version → to move bet
 _TCP, _TCP_SINCE = 0b11, 4  # bind and connect
 _SCOPES, _SCOPES_SINCE = 0b11, 6  # abstract Unix sockets and signals: only among processes that are confined alike
 
-_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2  # of prctl
-_IO_URING_SETUP = 425  # opens sockets without the call for one
-_SOCKET = MappingProxyType({"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)})  # AUDIT_ARCH, number of socket()
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions
-_NR, _ARCH = 0, 4  # offsets in what a filter sees
+_SET_DUMPABLE, _GET_SECCOMP, _SET_SECCOMP, _NO_NEW_PRIVILEGES = 4, 21, 22, 38  # of prctl
+_FILTER = 2
+_CAPABILITIES = 0x20080522  # version 3 of their interface
+_READ_SEARCH = 1 << 2  # CAP_DAC_READ_SEARCH: a server of the superuser reads the files of all
+
+
+class _Machine(NamedTuple):
+    """An architecture as the kernel names it (AUDIT_ARCH), and the column of its numbers in _NUMBERS."""
+
+    architecture: int
+    column: int
+
+
+_MACHINES = MappingProxyType({"x86_64": _Machine(0xC000003E, 0), "aarch64": _Machine(0xC00000B7, 1)})
+
+# System calls that are refused, with their numbers on x86_64 and on aarch64, where some do not exist.
+_SOCKETS = MappingProxyType(
+    {
+        "socket": (41, 198),
+        "socketpair": (53, 199),
+        "connect": (42, 203),
+        "bind": (49, 200),
+        "listen": (50, 201),
+        "accept": (43, 202),
+        "accept4": (288, 242),
+        "sendto": (44, 206),
+        "sendmsg": (46, 211),
+        "sendmmsg": (307, 269),
+    }
+)
+_OTHERS = MappingProxyType(
+    {
+        # new processes and programs (clone is below)
+        **{"fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281)},
+        # other processes: their priority, memory, descriptors and signals
+        **{"setpriority": (141, 140), "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239)},
+        **{"ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272)},
+        **{"pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424), "process_madvise": (440, 440)},
+        **{"process_mrelease": (448, 448), "tkill": (200, 130), "perf_event_open": (298, 241)},
+        # memory and queues that outlive the process and are in no limit
+        **{"shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193)},
+        **{"semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186), "msgsnd": (69, 189)},
+        **{"msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181)},
+        # what Landlock lets pass of files: permissions, owners, times, attributes
+        **{"chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)},
+        **{"chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54)},
+        **{"utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88)},
+        **{"setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463)},
+        **{"removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16)},
+        **{"removexattrat": (466, 466), "file_setattr": (469, 469), "open_by_handle_at": (304, 265)},
+        # large parts of the kernel that nothing here needs
+        **{"io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427)},
+        **{"bpf": (321, 280), "userfaultfd": (323, 282), "keyctl": (250, 219), "add_key": (248, 217)},
+        **{"request_key": (249, 218), "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40)},
+        **{"umount2": (166, 39), "move_mount": (429, 429), "open_tree": (428, 428), "fsopen": (430, 430)},
+        **{"fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442)},
+        **{"pivot_root": (155, 41), "chroot": (161, 51), "quotactl": (179, 60), "quotactl_fd": (443, 443)},
+    }
+)
+# System calls that are refused unless their first argument makes a thread, is 0 (this process), or is its own number.
+_NEW = MappingProxyType({"clone": (56, 220)})
+_OF_ONE = MappingProxyType(
+    {
+        "prlimit64": (302, 261),
+        "sched_setaffinity": (203, 122),
+        "sched_setscheduler": (144, 119),
+        "sched_setparam": (142, 118),
+        "sched_setattr": (314, 274),
+    }
+)
+_SIGNALS = MappingProxyType(
+    {"kill": (62, 129), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
+)
+_CLONE3, _IOCTL = 435, (16, 29)
+_INJECT = 0x5412  # TIOCSTI, which types into the terminal that a server runs in
+_LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
+_NR, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in what a filter sees; of arguments the lower half
 _X32 = 0x40000000  # numbers from here on are the same calls by another name
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 13  # EACCES
+_IS_THREAD, _IS_ZERO = (_HAS_BIT, 0x10000), (_EQUAL, 0)  # CLONE_THREAD
+_ALLOW, _FAIL = 0x7FFF0000, 0x00050000  # to fail: with the number of an error
+_REFUSE = _FAIL | errno.EACCES
+
+_Step = tuple[int, int, int, int]  # instruction, its number, how many instructions to skip if so, and if not
 
 
 class _Ruleset(ctypes.Structure):
@@ -59,16 +141,54 @@ class _Program(ctypes.Structure):
 
 
 def confine(writable: Iterable[str] = (), network: bool = False) -> frozenset[str]:
-    """Confine this process to writing below the folders ``writable``, and to no network, unless ``network``. Returns
-    what was taken of WRITING and NETWORK: less than both where the kernel cannot do it, or a container forbids to ask
-    for it."""
+    """Confine this process to writing below folders, to itself, and to no network.
+
+    Args:
+        writable: the folders; none means that nothing can be written.
+        network: whether it keeps its network.
+
+    Returns what was taken of WRITING, NETWORK and PROCESSES: less than :data:`ALL` where the kernel cannot do it, or a
+    container forbids to ask for it.
+    """
     if not sys.platform.startswith("linux"):
         return frozenset()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return frozenset()
-    taken = {WRITING: _write_below(libc, writable, network), NETWORK: not network and _open_no_socket(libc)}
-    return frozenset(name for name, done in taken.items() if done)
+    hide()
+    _give_up_privileges(libc)
+    is_written_below = _write_below(libc, writable, network)
+    is_filtered = _filter_calls(libc, network)
+    taken = {WRITING: is_written_below and is_filtered, NETWORK: is_filtered and not network, PROCESSES: is_filtered}
+    return frozenset(name for name, is_taken in taken.items() if is_taken)
+
+
+def hide() -> None:
+    """Let other processes of the account neither read this one's memory and environment nor trace it, on Linux.
+
+    The setting is PR_SET_DUMPABLE of prctl(2); a program that this process starts does not inherit it.
+    """
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def find_missing() -> frozenset[str]:
+    """Return what :func:`confine` would not take here, by asking the kernel and confining nothing."""
+    if not sys.platform.startswith("linux"):
+        return ALL
+    libc = ctypes.CDLL(None, use_errno=True)
+    if platform.machine() not in _MACHINES or libc.prctl(_GET_SECCOMP, 0, 0, 0, 0) < 0:
+        return ALL
+    has_landlock = libc.syscall(_CREATE_RULESET, None, 0, _VERSION) >= 1
+    return frozenset() if has_landlock else frozenset({WRITING})
+
+
+def _give_up_privileges(libc: ctypes.CDLL) -> None:
+    """Keep of the superuser's privileges only that to read files (capset(2)); some are exceptions to Landlock."""
+    heading, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
+    if libc.capget(heading, sets) == 0 and any(sets):
+        kept = [sets[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
+        libc.capset(heading, (ctypes.c_uint32 * 6)(*kept))
 
 
 def _write_below(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:
@@ -101,20 +221,51 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         os.close(folder)
 
 
-def _open_no_socket(libc: ctypes.CDLL) -> bool:
-    if platform.machine() not in _SOCKET:
+def _filter_calls(libc: ctypes.CDLL, network: bool) -> bool:
+    """Refuse the system calls of the tables, those of sockets unless ``network``. False if the kernel cannot."""
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
         return False
-    architecture, socket = _SOCKET[platform.machine()]
-    steps = [  # the last two numbers: how many instructions to skip if so, and if not
-        (_LOAD, _ARCH, 0, 0),
-        (_EQUAL, architecture, 0, 5),
-        (_LOAD, _NR, 0, 0),
-        (_AT_LEAST, _X32, 3, 0),
-        (_EQUAL, socket, 2, 0),
-        (_EQUAL, _IO_URING_SETUP, 1, 0),
-        (_RETURN, _ALLOW, 0, 0),
-        (_RETURN, _REFUSE, 0, 0),
-    ]
+    steps = [*_steps(machine, network)]
     instructions = (_Instruction * len(steps))(*(_Instruction(code, yes, no, k) for code, k, yes, no in steps))
     program = _Program(len(steps), ctypes.cast(instructions, ctypes.POINTER(_Instruction)))
     return not libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0)
+
+
+def _steps(machine: _Machine, network: bool) -> Iterator[_Step]:
+    """The program of the filter. Each refusal is a block that the calls with another number skip."""
+    yield _LOAD, _ARCH, 0, 0
+    yield _EQUAL, machine.architecture, 1, 0
+    yield _RETURN, _REFUSE, 0, 0
+    yield _LOAD, _NR, 0, 0
+    yield _AT_LEAST, _X32, 0, 1
+    yield _RETURN, _REFUSE, 0, 0
+    for numbers in (_OTHERS if network else {**_SOCKETS, **_OTHERS}).values():
+        number = numbers[machine.column]
+        if number is not None:
+            yield _EQUAL, number, 0, 1
+            yield _RETURN, _REFUSE, 0, 0
+    yield (
+        _EQUAL,
+        _CLONE3,
+        0,
+        1,
+    )  # a filter cannot see its arguments; without it, the C library calls clone
+    yield _RETURN, _FAIL | errno.ENOSYS, 0, 0
+    for condition, calls in ((_IS_THREAD, _NEW), (_IS_ZERO, _OF_ONE), ((_EQUAL, os.getpid()), _SIGNALS)):
+        for numbers in calls.values():
+            yield from _unless(numbers[machine.column], condition)
+    yield _EQUAL, _IOCTL[machine.column], 0, 3
+    yield _LOAD, _SECOND, 0, 0
+    yield _EQUAL, _INJECT, 0, 1
+    yield _RETURN, _REFUSE, 0, 0
+    yield _RETURN, _ALLOW, 0, 0
+
+
+def _unless(number: int, condition: tuple[int, int]) -> Iterator[_Step]:
+    """Refuse a system call unless a condition, a test and its value, holds for its first argument."""
+    yield _EQUAL, number, 0, 4
+    yield _LOAD, _FIRST, 0, 0
+    yield *condition, 0, 1
+    yield _RETURN, _ALLOW, 0, 0
+    yield _RETURN, _REFUSE, 0, 0

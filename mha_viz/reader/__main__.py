@@ -14,7 +14,7 @@ from typing import Any
 from mha_viz.errors import MhaVizError, ReadingFailed, TextCutWarning
 from mha_viz.models import catalog, opening
 from mha_viz.process import messages
-from mha_viz.process.confined import confine
+from mha_viz.process.confined import confine, hide
 from mha_viz.process.messages import Array, Json
 from mha_viz.process.template import serve_copies
 from mha_viz.reader import verbs
@@ -47,7 +47,7 @@ def serve() -> None:
             heading = messages.packed_error(
                 ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
             )
-        messages.send(replies, heading | {"loaded": models.names}, answer)
+        messages.send(replies, heading | {"loaded": models.names, "used": str(models.used or "")}, answer)
         gc.enable()  # it was off while the libraries were imported
 
 
@@ -60,6 +60,7 @@ def main() -> None:
 def template() -> None:
     """Import the libraries, then make copies of this process, each of which is confined and serves."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hide()
     opening.import_ahead()
     serve_copies(_serve_confined)
 

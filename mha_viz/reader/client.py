@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mha_viz.attention import called
 from mha_viz.errors import ReadingFailed
+from mha_viz.models import budget
 from mha_viz.process import messages
 from mha_viz.process.messages import Array, Json
 from mha_viz.reader import starting, verbs
@@ -54,6 +56,10 @@ class Reader:
                 heading, answer = self._answered(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, answer = self._answered(model, message, arrays, again=True)
+            if used := heading.pop(
+                "used"
+            ):  # a confined process cannot record it; downloads are deleted by their last use
+                budget.record_use(Path(used))
             with suppress(OSError):  # no other process can begin now: the answer is here all the same
                 self._starter.prepare()
         if "error" in heading:

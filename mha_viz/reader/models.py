@@ -10,7 +10,7 @@ from pathlib import Path
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import MeansMissing
-from mha_viz.models import budget, catalog
+from mha_viz.models import catalog
 from mha_viz.models.ablation import Means
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.folder import Stamps, stamps
@@ -26,6 +26,7 @@ class Models:
     def __init__(self) -> None:
         self._encoders: OrderedDict[str, AnyModel] = OrderedDict()
         self._stamps: dict[str, Stamps] = {}  # state of the files of a loaded folder, when it was read
+        self.used: Path | None = None  # the folder of the model that was asked for last, if it has one
         self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
 
     @property
@@ -54,8 +55,7 @@ class Models:
         while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
             self._means.pop(self._encoders.popitem(last=False)[0], None)
         encoder = self._encoders[name]
-        if encoder.folder is not None:  # the server decides by last use which downloads to delete
-            budget.record_use(encoder.folder)
+        self.used = encoder.folder
         return encoder
 
     def measure(self, name: str, first: int, end: int) -> None:

@@ -16,6 +16,7 @@ from mha_viz import process
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.files.assets import app_root
 from mha_viz.models import catalog, inspection
+from mha_viz.process import confined
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.connections import protocol
@@ -27,6 +28,10 @@ _GRACE = 5  # seconds that open connections have to close when the server stops
 _LOCAL_MODELS = (
     "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
     f"Use --open to offer all of them, or {catalog.SETTING} to offer a list."
+)
+_UNCONFINED = (
+    "This system cannot take everything from the processes that read files of strangers (missing: {}). "
+    "They are separate processes with limits and no more; SECURITY.md says what that means."
 )
 
 
@@ -59,6 +64,9 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
         os.environ[catalog.ACCESS] = "here"
         print(_LOCAL_MODELS, flush=True)
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
+    if missing := confined.find_missing() if sys.platform.startswith("linux") or not is_private else ():
+        print(_UNCONFINED.format(", ".join(sorted(missing))), flush=True)
+    confined.hide()
     inspection.begin()
     raise_descriptor_limit()
     _bound_connections(chosen)

@@ -56,9 +56,7 @@ class Reader:
                 heading, answer = self._answered(model, message, arrays)
             except EOFError:  # the process may have been killed since the last request: try once more
                 heading, answer = self._answered(model, message, arrays, again=True)
-            if used := heading.pop(
-                "used"
-            ):  # a confined process cannot record it; downloads are deleted by their last use
+            if used := heading.pop("used", ""):  # recorded here, because a confined process cannot
                 budget.record_use(Path(used))
             with suppress(OSError):  # no other process can begin now: the answer is here all the same
                 self._starter.prepare()

@@ -74,6 +74,7 @@ UNIT: tuple[str, ...] = (
     "test_tags",
     "test_text",
     "test_treebank",
+    "test_turns",
     "test_unusual",
     "test_wheel",
     "test_wording",

@@ -15,7 +15,7 @@ import sys
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -396,34 +396,118 @@ def test_an_address_has_its_share() -> None:
 
 
 _ACTS: Message = {"type": "websocket.receive", "bytes": BackMsg(rerun_script=ClientState()).SerializeToString()}
+_POLLS: Message = {
+    "type": "websocket.receive",
+    "bytes": BackMsg(rerun_script=ClientState(is_auto_rerun=True)).SerializeToString(),
+}
 _ENDS: Message = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=0).SerializeToString()}
+_AGAIN: Message = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
 
 
-def test_nobody_new_is_let_in_while_visitors_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 20 waits one may be long; what has not ended counts; half a minute later all is forgotten."""
-    now = 100.0
-    monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    session_limit = SessionLimit(ServerSettings())
-    acts, ends = _ACTS, _ENDS
-    again = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
+class Visits:
+    """Visitors of a server without a network, at a time that the test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(waits.time, "monotonic", lambda: self.now)
+        self.limit = SessionLimit(ServerSettings())
+        self.waits = self.limit.waits
+
+    def act(self, tab: object, seconds: float, visitor: str = "") -> None:
+        """Act in a tab and wait for the answer."""
+        self.act_together([tab], seconds, visitor=visitor)
+
+    def act_together(self, tabs: Sequence[object], seconds: float, model: str = "", visitor: str = "") -> None:
+        """Act in tabs of as many visitors, or of one, and wait for the answers."""
+        action = BackMsg(rerun_script=ClientState(query_string=f"model={model}" if model else "")).SerializeToString()
+        for tab in tabs:
+            message: Message = {"type": "websocket.receive", "bytes": action}
+            self.waits.note_received(tab, message, visitor or f"visitor {tab}")
+        self.now += seconds
+        for tab in tabs:
+            self.waits.note_sent(tab, _ENDS)
+
+    def come(self, *tabs: object, visitor: str = "") -> None:
+        """Open tabs: their first action says nothing."""
+        for tab in tabs:
+            self.act(tab, 0.0, visitor)
+
+    @property
+    def refusal(self) -> str:
+        return self.limit.refusal("10.0.0.1")
+
+
+@pytest.fixture
+def visits(monkeypatch: pytest.MonkeyPatch) -> Visits:
+    return Visits(monkeypatch)
+
+
+def test_nobody_new_is_let_in_while_three_visitors_wait(visits: Visits) -> None:
+    """Each visitor counts once, by the median of their waits; half a minute later all is forgotten."""
+    visits.come(*range(7))
+    for _ in range(3):
+        for tab in range(4):
+            visits.act(tab, 0.01)
+    for tab in (4, 5):
+        for _ in range(4):
+            visits.act(tab, 2.5)
+    assert (visits.waits.p95, visits.refusal) == (2.5, "")  # two visitors may be slow by their own doing
+    visits.act(6, 2.5)
+    assert "wait more than 2 seconds" in visits.refusal
+    visits.act(6, 0.01)
+    visits.act(6, 0.01)
+    assert visits.refusal == ""
+    visits.now += waits.RECENT + 1
+    assert visits.waits.p95 == 0
+    numbers = {name: stat.value for name, (stat,) in visits.waits.get_stats().items()}
+    assert (numbers[waits.ACTIONS], numbers[waits.REFUSALS], numbers[waits.WAIT]) == (30, 0, 0)
+
+
+def test_what_has_not_ended_counts_from_its_latest_action(visits: Visits) -> None:
+    visits.come(*range(30))
     for tab in range(20):
-        session_limit.waits.note_received(tab, acts, f"10.0.0.{tab}")
-    now = 101.0
-    for tab in range(18):
-        session_limit.waits.note_received(tab, acts, f"10.0.0.{tab}")  # acts again before the answer
-        session_limit.waits.note_sent(tab, again)  # of the first action, given up for the second
-        session_limit.waits.note_sent(tab, ends)
-    assert (session_limit.waits.p95, session_limit.refusal("10.0.0.1")) == (1.0, "")
-    now = 102.5
-    assert session_limit.waits.p95 == 2.5
-    assert "wait more than 2 seconds" in session_limit.refusal("10.0.0.1")
-    session_limit.waits.note_sent(18, ends)
-    session_limit.waits.forget(19)
-    assert session_limit.refusal("10.0.0.1") == ""  # 19 say too little
-    now = 131.5
-    assert session_limit.waits.p95 == 0
-    numbers = {name: stat.value for name, (stat,) in session_limit.waits.get_stats().items()}
-    assert (numbers[waits.ACTIONS], numbers[waits.REFUSALS], numbers[waits.WAIT]) == (38, 0, 0)
+        visits.act(tab, 0.0)
+    for tab in range(20, 30):
+        visits.waits.note_received(tab, _ACTS, f"visitor {tab}")
+    visits.now += 2.4
+    assert "wait more than 2 seconds" in visits.refusal
+    for tab in range(20, 30):
+        visits.waits.note_received(tab, _ACTS, f"visitor {tab}")  # acts again, which ends the run before
+        visits.waits.note_sent(tab, _AGAIN)
+    assert visits.refusal == ""
+    visits.now += 2.4
+    for tab in range(20, 30):
+        visits.waits.note_received(tab, _POLLS, f"visitor {tab}")  # a timer's, which nobody asked for
+    assert "wait more than 2 seconds" in visits.refusal
+
+
+def test_one_visitor_shuts_the_door_neither_with_tabs_nor_with_long_texts(visits: Visits) -> None:
+    visits.come(*range(40), visitor="one")
+    visits.come(*range(100, 103))
+    for _ in range(3):
+        for tab in range(100, 103):
+            visits.act(tab, 0.0)
+        for tab in range(40):
+            visits.act(tab, 5.0 / 40, "one")
+        visits.act_together(range(40), 5.0, visitor="one")
+    assert visits.refusal == ""
+
+
+def test_the_first_action_of_a_tab_and_of_a_model_does_not_count(visits: Visits) -> None:
+    """They wait for files and libraries: a class that arrives at a cold server is let in."""
+    tabs = range(30)
+    visits.act_together(tabs, 3.0)
+    assert visits.refusal == ""
+    visits.act_together(tabs, 3.0, "toy")
+    assert visits.refusal == ""
+    visits.act_together(tabs, 3.0, "toy")
+    assert "wait more than 2 seconds" in visits.refusal
+    for tab in tabs:
+        visits.waits.forget(tab)
+    visits.now += waits.RECENT + 1
+    visits.act_together(tabs, 0.0)  # everybody had left, and models with them
+    visits.act_together(tabs, 3.0, "toy")
+    assert visits.refusal == ""
 
 
 def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,32 +528,29 @@ def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPat
     assert (session_limit.waits.actions, session_limit.waits.p95, session_limit.taken) == (20, 0, 0)
 
 
-def test_tabs_that_read_nothing_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of one address: of its unfinished waits one counts; and what the server could not send is no wait for it."""
-    now = 100.0
-    monkeypatch.setattr(waits.time, "monotonic", lambda: now)
-    session_limit = SessionLimit(ServerSettings())
+def test_tabs_that_read_nothing_keep_nobody_out(visits: Visits) -> None:
+    """Of the unfinished waits of one visitor one counts; and what the server could not send is no wait for it."""
+    visits.come(*range(60), visitor="one")
+    visits.come(*range(100, 119))
     for tab in range(60):
-        session_limit.waits.note_received(tab, _ACTS, "10.0.0.1")
+        visits.waits.note_received(tab, _ACTS, "one")
     for tab in range(100, 119):
-        session_limit.waits.note_received(tab, _ACTS, "10.0.0.2")
-        session_limit.waits.note_sent(tab, _ENDS)
-    now = 103.0
-    assert (session_limit.waits.p95, session_limit.refusal("10.0.0.3")) == (0, "")
+        visits.act(tab, 0.0)
+    visits.now += 3
+    assert (visits.waits.p95, visits.refusal) == (0, "")
 
     async def blocks(_: Message) -> None:
-        nonlocal now
-        now += 3
+        visits.now += 3
 
     async def reads_late() -> None:
-        tab = _Tab(_message(_ACTS), blocks, session_limit.waits, "10.0.0.1")
+        tab = _Tab(_message(_ACTS), blocks, visits.waits, "10.0.0.1")
         await tab.receive()
         await tab.send({"type": "websocket.send", "bytes": b""})
         await tab.send(_ENDS)
 
     for _ in range(3):
         run(reads_late())
-    assert (session_limit.waits.p95, session_limit.refusal("10.0.0.3")) == (0, "")
+    assert (visits.waits.p95, visits.refusal) == (0, "")
 
 
 def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -482,7 +563,9 @@ def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPa
     masked_anew = f"{XSRF}=2|02020304|a9bbccdd|1"  # of the same secret
     assert [asked(gate, "websocket", cookie=mine), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
     for tab in range(20):
-        session_limit.waits.note_received(tab, _ACTS, f"10.1.0.{tab}")
+        for end in (_ENDS, _POLLS):  # the second time, no end comes
+            session_limit.waits.note_received(tab, _ACTS, f"10.1.0.{tab}")
+            session_limit.waits.note_sent(tab, end)
     now = 110.0
     assert [asked(gate, cookie=masked_anew), asked(gate, address="10.0.0.9")] == [200, 200]
     assert [asked(gate, cookie=others), asked(gate), asked(gate, cookie=others)] == [503, 503, 503]

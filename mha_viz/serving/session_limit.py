@@ -136,7 +136,7 @@ class Gate:
             self._session_limit.note_refused(visitor)
             await _refuse(scope, receive, send)
             return
-        tab = _Tab(_Paced(receive, send), send, self._session_limit.waits, address)
+        tab = _Tab(_Paced(receive, send), send, self._session_limit.waits, visitor)
         self._session_limit.enter(address, visitor)
         try:
             await self._app(scope, tab.receive, tab.send)
@@ -176,14 +176,14 @@ class _Tab:
     """The two ends of a WebSocket, whose waits are noted. Whoever makes one forgets it: the app may end a WebSocket
     without asking for another message."""
 
-    def __init__(self, receive: Receive, send: Send, waits: Waits, address: str) -> None:
+    def __init__(self, receive: Receive, send: Send, waits: Waits, visitor: str) -> None:
         self._receive, self._send = receive, send
-        self._waits, self._address = waits, address
+        self._waits, self._visitor = waits, visitor
 
     async def receive(self) -> Message:
         """The next message from the tab."""
         message = await self._receive()
-        self._waits.note_received(self, message, self._address)
+        self._waits.note_received(self, message, self._visitor)
         return message
 
     async def send(self, message: Message) -> None:

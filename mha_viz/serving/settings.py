@@ -25,8 +25,8 @@ class ServerSettings(NamedTuple):
     """``frames``: other origins whose pages may show the app in a frame. ``hosts``: host names that the server answers
     to; when empty, any name, or the loopback names if it listens on loopback only. ``proxies``: addresses and networks
     whose X-Forwarded-For is trusted. ``sessions``, ``per_address``: the maximum number of browser tabs at a time.
-    ``wait``: the 95th percentile of visitors' waits, in seconds, above which nobody new is let in. ``metrics``: whether
-    ``/_stcore/metrics`` is served."""
+    ``wait``: the 95th percentile over visitors of their median waits, in seconds, above which nobody new is let in.
+    ``metrics``: whether ``/_stcore/metrics`` is served."""
 
     frames: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()

@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
+from urllib.parse import parse_qs
 
 from google.protobuf.message import DecodeError
 from starlette.types import Message
@@ -18,67 +20,106 @@ from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
 
 RECENT = 30.0  # seconds
 FEWEST = 20  # recent actions that say anything
+SLOW = 3  # visitors who wait too long, at least, for the server to be behind: fewer may be so by their own doing
+MODELS = 256  # models that are known to be loaded
 SHORT = 300  # bytes: longer than every message that a run has ended
 ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
 
 
-class _Begun(NamedTuple):
-    """An action without an answer: when it came, and from which address."""
+class _Action(NamedTuple):
+    """An action without an answer: when it came, from which visitor, to which model, and whether its wait counts. The
+    first of a tab and the first of a model wait for files and libraries, which says nothing about how busy the server
+    is."""
 
-    at: float
-    address: str
+    began: float
+    visitor: str
+    model: str
+    counts: bool
+
+
+class _Wait(NamedTuple):
+    """A wait that ended: when, whose, and after how many seconds."""
+
+    ended: float
+    visitor: str
+    seconds: float
 
 
 class Waits:
     """The time from each action of a visitor to the end of its run; a provider of metrics."""
 
     def __init__(self, longest: float) -> None:
-        self._longest = longest  # seconds: with a higher 95th percentile nobody new is let in
+        self._longest = longest  # seconds: if visitors wait longer, nobody new is let in
         self.actions = self.refusals = 0
-        self._ended: deque[tuple[float, float]] = deque()  # when, and after how many seconds
-        self._begun: dict[object, _Begun] = {}  # the first action of a tab that has no answer yet
+        self._ended: deque[_Wait] = deque()
+        self._begun: dict[object, _Action] = {}  # the latest action of a tab, if it has no answer yet
+        self._acted: set[object] = set()  # open tabs that have acted
+        self._models: set[str] = set()  # models that have answered since somebody came
 
-    def note_received(self, tab: object, message: Message, address: str = "") -> None:
-        """Note a message from a tab at an address."""
+    def note_received(self, tab: object, message: Message, visitor: str = "") -> None:
+        """Note a message from a visitor's tab. An action takes the place of the one before, whose run it ends."""
         received = BackMsg()
-        if _is_read(received, message.get("bytes")) and received.WhichOneof("type") == "rerun_script":
-            self.actions += 1
-            self._begun.setdefault(tab, _Begun(time.monotonic(), address))
+        if not _is_read(received, message.get("bytes")) or received.WhichOneof("type") != "rerun_script":
+            return
+        if received.rerun_script.is_auto_rerun:  # a timer's: nobody waits for it
+            return
+        self.actions += 1
+        model = next(iter(parse_qs(received.rerun_script.query_string).get("model", [])), "")
+        counts = tab in self._acted and model in self._models
+        self._begun[tab] = _Action(time.monotonic(), visitor, model, counts)
+        self._acted.add(tab)
 
     def note_sent(self, tab: object, message: Message, blocked: float = 0.0) -> None:
         """Note a message to a tab, which could not be sent for ``blocked`` seconds because the tab read nothing: it was
         not the server that let its visitor wait."""
         if tab not in self._begun:
             return
-        now, (begun, address) = time.monotonic(), self._begun.pop(tab)
+        now, action = time.monotonic(), self._begun.pop(tab)
         sent, data = ForwardMsg(), message.get("bytes") or b""
         is_end = len(data) < SHORT and _is_read(sent, data) and sent.WhichOneof("type") == "script_finished"
-        if is_end and sent.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-            self._ended.append((now, max(0.0, now - begun - blocked)))
-        else:
-            self._begun[tab] = _Begun(min(now, begun + blocked), address)
+        if not is_end or sent.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            self._begun[tab] = action._replace(began=min(now, action.began + blocked))
+            return
+        if action.counts:
+            self._ended.append(_Wait(now, action.visitor, max(0.0, now - action.began - blocked)))
+        if len(self._models) < MODELS:
+            self._models.add(action.model)
 
     def forget(self, tab: object) -> None:
         """Note that a tab was closed."""
         self._begun.pop(tab, None)
+        self._acted.discard(tab)
+        if not self._acted:  # models are not kept for nobody
+            self._models.clear()
 
     @property
     def p95(self) -> float:
-        """The 95th percentile, in seconds, of the waits of the last RECENT seconds and of those that have not ended; 0
-        if they are fewer than FEWEST. Of the unfinished ones of one address only the longest counts: tabs that stay
-        open and read nothing would keep everybody out."""
+        """The 95th percentile, in seconds, over visitors, of each one's median wait of the last RECENT seconds; 0 if
+        their waits are fewer than FEWEST."""
+        medians = self._medians()
+        return medians[math.ceil(0.95 * len(medians)) - 1] if medians else 0.0
+
+    def _medians(self) -> list[float]:
+        """The median wait of each visitor, in seconds, the shortest first. Of the unfinished ones of a visitor the
+        longest counts: tabs that stay open and read nothing would keep everybody out."""
         now = time.monotonic()
-        while self._ended and self._ended[0][0] < now - RECENT:
+        while self._ended and self._ended[0].ended < now - RECENT:
             self._ended.popleft()
+        waits = defaultdict[str, list[float]](list)
+        for wait in self._ended:
+            waits[wait.visitor].append(wait.seconds)
         unfinished: dict[str, float] = {}
-        for begun, address in self._begun.values():
-            unfinished[address] = max(now - begun, unfinished.get(address, 0.0))
-        waits = sorted([*(seconds for _, seconds in self._ended), *unfinished.values()])
-        return waits[math.ceil(0.95 * len(waits)) - 1] if len(waits) >= FEWEST else 0.0
+        for action in self._begun.values():
+            if action.counts:
+                unfinished[action.visitor] = max(now - action.began, unfinished.get(action.visitor, 0.0))
+        for visitor, seconds in unfinished.items():
+            waits[visitor].append(seconds)
+        return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= FEWEST else []
 
     def refusal(self) -> str:
         """Why nobody new is let in; "" if they are."""
-        if self.p95 <= self._longest:
+        slow = sum(seconds > self._longest for seconds in self._medians())
+        if slow < SLOW or self.p95 <= self._longest:
             return ""
         return f"This server is busy: its visitors wait more than {self._longest:g} seconds for an answer."
 
@@ -98,7 +139,7 @@ class Waits:
                 help="Visitors who were told to wait, by cookie or address; retries count once.",
             ),
             CounterStat(STARTS, getattr(reader, "starts", 0), help="Starts of the process that reads."),
-            GaugeStat(WAIT, round(1000 * self.p95), help="95th percentile of recent waits, in milliseconds."),
+            GaugeStat(WAIT, round(1000 * self.p95), help="95th percentile of visitors' median waits, in milliseconds."),
         )
         return {stat.family_name: [stat] for stat in stats if family_names is None or stat.family_name in family_names}
 

@@ -1,8 +1,8 @@
 """What is cached for all visitors of one server: what models answered and what was packed for browsers, each bounded in
 bytes, and objects that are made once.
 
-Models live in a separate process (:mod:`mha_viz.reader`); one worker thread calls it, with a queue of bounded length in
-front. No cache key contains an array: what is computed from a reading is cached under the reading's own key.
+Models live in a separate process (:mod:`mha_viz.reader`); one worker thread calls it, for one visitor after the other.
+No cache key contains an array: what is computed from a reading is cached under the reading's own key.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -33,6 +33,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import catalog, hub
 from mha_viz.models.folder import Facts, stamps
 from mha_viz.process.messages import size_of
+from mha_viz.process.turns import Turns
 from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, align
@@ -147,7 +148,6 @@ TRACE_BYTES = 50_000_000
 FAILURES = 64  # models that could not be loaded, with the reason…
 FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
 WARM_AFTER = 1.0  # seconds after the first picture
-WAITING = 64  # requests that may wait for the worker
 
 Key = tuple[object, ...]
 
@@ -156,8 +156,8 @@ class ModelService:
     """Answers from a cache or from the process with the models: ask for a reading, get a Future."""
 
     def __init__(self) -> None:
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inference")
-        self._places = threading.BoundedSemaphore(WAITING)
+        self._turns = Turns("inference")
+        self.asker: Callable[[], tuple[str, str]] = _nobody  # gives the visitor and the tab that a request comes from
         self._reader = _reader()
         self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
         self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
@@ -190,7 +190,7 @@ class ModelService:
 
     def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
         """What a verb of ``reader.verbs`` gives for these values. The Future raises what the model raises. Raises Busy
-        if too many requests are waiting."""
+        as ``process.turns``."""
         return self._submit(lambda: self._reader.ask(verb, *values, **named))
 
     def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
@@ -300,11 +300,7 @@ class ModelService:
             self.ask(verbs.load, model.name)
 
     def _submit(self, work: Callable[[], V]) -> Future[V]:
-        if not self._places.acquire(blocking=False):
-            raise Busy("Too many people are asking this server at once.", "Wait a few seconds and press Enter again.")
-        future = self._worker.submit(work)
-        future.add_done_callback(lambda _: self._places.release())
-        return future
+        return self._turns.submit(work, *self.asker())
 
     def _shared(self, value: V) -> V:
         """The value; a trace shares its parameters, which are most of its bytes, with earlier ones of the same
@@ -317,6 +313,10 @@ class ModelService:
             return replace(value, parameters=parameters)
         self._parameters.put(of_layer, value.parameters)
         return value
+
+
+def _nobody() -> tuple[str, str]:
+    return "", ""
 
 
 def _key(verb: Callable[..., object], *values: object) -> Key:

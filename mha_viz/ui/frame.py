@@ -19,7 +19,7 @@ from mha_viz.attention import Head
 from mha_viz.errors import MhaVizError, MissingGlyphWarning
 from mha_viz.files.assets import asset
 from mha_viz.models import catalog
-from mha_viz.ui import address, bound, classroom, comparison, navigation, request, search_field
+from mha_viz.ui import address, bound, caches, classroom, comparison, navigation, request, search_field, visitors
 from mha_viz.ui.components import SCHEME, apply_style, more, watch
 from mha_viz.ui.lesson import NUMBER
 from mha_viz.ui.navigation import pages
@@ -41,6 +41,7 @@ def show_page() -> None:
     _prepare()  # without one, as under `streamlit run app.py`
     warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
     st.set_page_config(page_icon=ICON, layout="wide")
+    caches.model_service().asker = visitors.asker
     with address.read_once() as cut_short:
         _show(cut_short)
 

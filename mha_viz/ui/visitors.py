@@ -40,6 +40,11 @@ def session() -> str:
     return NOBODY if context is None else context.session_id
 
 
+def asker() -> tuple[str, str]:
+    """Return :func:`visitor` and :func:`session`, for queues that serve visitors in turn."""
+    return visitor(), session()
+
+
 def token(cookie: object) -> bytes:
     """The token of an XSRF cookie, "2|mask|masked token|time": the mask differs from page to page, the token does not.
     Empty for anything else."""

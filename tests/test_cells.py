@@ -10,18 +10,16 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_type_hints
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from PIL import Image, ImageColor
 
 from mha_viz import exports
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing.marks import CellPicture, Drawing, Rect
-from mha_viz.drawing.table import Table
-from mha_viz.exports import Several, Subtracted
 from mha_viz.figure import Figure, kinds
-from mha_viz.figures.chart import COLUMNS, Axis, Cells, Chart, Margin, Plot
+from mha_viz.figures.chart import Axis, Cells, Chart, Margin, Plot
 from mha_viz.figures.theme import THEMES, Theme
+from tests.cells import Colours, Numbers, numbers_of, on_bar
 from tests.readings import long_reading, reading
 
 H, OTHER = Head(1, 2), Head(0, 1)
@@ -30,9 +28,6 @@ NEAR = 6  # the scale has steps, and its ends are rounded
 DPI = 200
 PATCHES = ["[CLS]", *(f"{row},{column}" for row in range(2) for column in range(3))]
 SHADES = np.linspace(0, 255, 12).reshape(2, 6).astype(np.uint8)  # of an image
-
-Colours = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[np.float64]
 
 
 def one(quantity: str = "weight", seed: int = 0, **_: Any) -> Attention:
@@ -212,13 +207,6 @@ def pictures(drawing: Drawing) -> list[CellPicture]:
     return [mark for mark in drawing.marks if isinstance(mark, CellPicture)]
 
 
-def on_bar(colours: Colours, share: float) -> Numbers:
-    """The colour at a share of the printed scale, [place, rgb]."""
-    places = np.arange(len(colours))
-    at = min(max(share, 0.0), 1.0) * (len(colours) - 1)
-    return np.array([np.interp(at, places, channel) for channel in colours.T])
-
-
 NUMBER = r"[−±]?\d[\d.]*"
 Shares = Callable[[Numbers], Numbers]
 
@@ -249,27 +237,3 @@ def _decades(w: Numbers) -> Numbers:
     """From 0.001 to 1, each power of ten equally long."""
     result: Numbers = np.clip(1 + np.log10(np.maximum(np.abs(w), 1e-9)) / 3, 0, 1)
     return result
-
-
-def numbers_of(figure: Figure) -> list[Numbers]:
-    """The matrices that a figure writes into its CSV, in the order of its pictures."""
-    numbers = figure.numbers()
-    if isinstance(numbers, Subtracted):
-        return [numbers.difference.astype(float)]
-    if isinstance(numbers, Table):
-        return _matrices(numbers)
-    every = numbers.panels if isinstance(numbers, Several) else [numbers]
-    return [matrix.astype(float) for shown in every for matrix in shown.weights]
-
-
-def _matrices(table: Table) -> list[Numbers]:
-    """Those of a table: for each head, with rows and columns; of a chart, whose first row is below, with x and y."""
-    is_chart = table.columns == COLUMNS
-    found: dict[Any, dict[tuple[int, int], float]] = {}
-    for *which, row, column, value in table.rows:
-        place = (-int(column), int(row)) if is_chart else (int(row), int(column))  # type: ignore[arg-type]
-        found.setdefault(tuple(which), {})[place] = float(value)  # type: ignore[arg-type]
-    return [
-        np.array([[cells[r, c] for c in sorted({c for _, c in cells})] for r in sorted({r for r, _ in cells})])
-        for cells in found.values()
-    ]

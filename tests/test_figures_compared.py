@@ -179,6 +179,22 @@ def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
     assert len({round(m.y, 6) for m in drawing.marks if isinstance(m, Text) and m.text == "[CLS]"}) == 1
 
 
+def test_labels_of_rows_stand_once_if_all_panels_have_these_rows() -> None:
+    one, other = reading(words=(1, 1, 1)), reading(words=(1, 1))
+    rows = {m.text for m in heatmap(one, H).marks if isinstance(m, Text) and m.anchor == "end"} - {"0 to 1"}
+    for panels, columns, times in (([one] * 3, 3, 1), ([one] * 3, 2, 2), ([one, other, one], 3, 3)):
+        drawing = compare([Panel(panel, H) for panel in panels], columns=columns)
+        texts = [m for m in drawing.marks if isinstance(m, Text)]
+        named = [m.text for m in texts if m.anchor == "end" and m.text in rows]
+        assert named.count("[CLS]") == times
+        assert [m.text for m in texts].count("query ↓   key →") == 1
+        cells = [m for m in drawing.marks if isinstance(m, CellPicture)][:3]
+        titles = [m for m in texts if m.text == "L1H2 (2-3)"]
+        assert [m.x for m in titles] == pytest.approx([m.x for m in cells]), "above the cells, not above the labels"
+        assert all(m.x + m.width <= drawing.width for m in cells)
+    assert "query ↓   key →" not in compare([Panel(one, H)] * 2, kind="links").texts(), "each names its own sides"
+
+
 @pytest.mark.parametrize(
     ("count", "columns", "rows"), [(4, None, [2, 2]), (5, None, [3, 2]), (4, 4, [4]), (4, 3, [3, 1])]
 )

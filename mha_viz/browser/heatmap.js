@@ -98,7 +98,7 @@ function cells(context, { head }, look, { left, top, cell }) {
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
-// In the grey theme, a minus in every cell that is clearly below 0, for a difference or another signed quantity: the two
+// In the grey theme, a minus in every cell that is clearly below 0, for a difference or another signed quantity: both
 // ends of the scale look alike there.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function minuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {

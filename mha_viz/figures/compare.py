@@ -34,6 +34,7 @@ from mha_viz.figures.view import (
 
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
+NARROW = 60  # the least width of a title, pixels
 AXES = "query ↓   key →"
 NARROWEST = {"heatmap": 230, "links": 270}
 STRENGTHS = {"heatmap": "Colour", "links": "Opacity"}  # the visual property that shows how large a weight is
@@ -64,28 +65,22 @@ def compare(
     check_diff(diff, len(panels))
     theme = THEMES[size.look]
     across = columns or columns_for(len(panels), size.pixels, kind)
-    whole_width = max(size.pixels, across * 80 + (across - 1) * GAP)
     every = [units(p.attention, view) for p in panels]
-    beside = 0 if kind == "links" else max(map(label_room, every))
-    are_shared = kind == "heatmap" and len({_words_of_rows(axes) for axes in every}) == 1
-    left = beside if are_shared else 0.0  # room for the labels of all panels of a row
-    width = (whole_width - left - (across - 1) * GAP) / across
+    places = _places(every, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
     held = held_by_panels(panels, view, pin_of, diff)
     most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - FOOT
-    unnamed = {i for i in range(len(panels)) if are_shared and i % across}
     drawings = drawings_of(
-        panels, held, view, kind, width + left, theme, not size.transparent,
-        height=most_high, spacing=ON_PAPER, unnamed=unnamed,
+        panels, held, view, kind, places.drawn, theme, not size.transparent,
+        height=most_high, spacing=ON_PAPER, unnamed=places.unnamed,
     )  # fmt: skip
-    named = zip(panels, drawings, [0 if i in unnamed else beside for i in range(len(panels))], strict=True)
-    marks, bottom = _rows([_panel(panels, *each, width + left - beside, theme) for each in named], width, across, left)
+    marks, bottom = _rows(panels, drawings, places, theme)
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
     hardly_seen = faint_links if kind == "links" else faint_cells
     scale = span(view.scale, parts)
     drawn = Drawing(
-        whole_width,
+        places.whole,
         bottom + FOOT,
-        (*marks, *_shared_scale(kind, scale, whole_width, bottom, theme, scale_colours(parts, theme))),
+        (*marks, *_shared_scale(kind, scale, places.whole, bottom, theme, scale_colours(parts, theme))),
         background=None if size.transparent else theme.paper,
         notes=(*hardly_seen(view, parts), *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
         **figure_words(
@@ -93,6 +88,40 @@ def compare(
         ),
     )
     return sheet(drawn, size)
+
+
+class PanelRows(NamedTuple):
+    """Where panels stand: ``across`` of them in a row of ``whole`` pixels. ``label``: the room for labels of rows. The
+    panels ``unnamed`` have none, because those of the first panel of their row serve them, too."""
+
+    across: int
+    whole: float
+    label: float
+    unnamed: frozenset[int]
+
+    @property
+    def shared(self) -> float:
+        """The room for labels of rows that all panels of a row share."""
+        return self.label if self.unnamed else 0.0
+
+    @property
+    def drawn(self) -> float:
+        """The width of a panel with labels of rows."""
+        return self.shared + (self.whole - self.shared - (self.across - 1) * GAP) / self.across
+
+    def left(self, panel: int) -> float:
+        """Where the labels of a panel begin, or its cells if it has none."""
+        column = panel % self.across
+        return column * (self.drawn - self.shared + GAP) + (self.shared if column else 0.0)
+
+
+def _places(every: Sequence[Axes], kind: As, across: int, whole: float) -> PanelRows:
+    """Of panels with these tokens; if all have the same rows, these are named once in each row of panels."""
+    if kind == "links":
+        return PanelRows(across, whole, 0.0, frozenset())
+    rows = {tuple((unit.text, unit.special) for unit in axes.rows) for axes in every}
+    unnamed = frozenset(i for i in range(len(every)) if len(rows) == 1 and i % across)
+    return PanelRows(across, whole, max(map(label_room, every)), unnamed)
 
 
 def _shared_scale(
@@ -197,15 +226,27 @@ def drawings_of(
     return drawings
 
 
-def _words_of_rows(axes: Axes) -> tuple[tuple[str, bool], ...]:
-    return tuple((unit.text, unit.special) for unit in axes.rows)
+def _rows(
+    panels: Sequence[Panel], drawings: Sequence[PanelDrawing], places: PanelRows, theme: Theme
+) -> tuple[list[Mark], float]:
+    """The panels with their titles, row by row, and where they end."""
+    marks: list[Mark] = []
+    y = 0.0
+    for start in range(0, len(panels), places.across):
+        row = range(start, min(start + places.across, len(panels)))
+        made = [_panel(panels, panels[i], drawings[i], places, i in places.unnamed, theme) for i in row]
+        for i, one in zip(row, made, strict=True):
+            marks += moved(one.marks, places.left(i), y)
+        y += max(one.height for one in made) + 18
+    return marks, y - 8
 
 
 def _panel(
-    panels: Sequence[Panel], panel: Panel, drawing: PanelDrawing, left: float, width: float, theme: Theme
+    panels: Sequence[Panel], panel: Panel, drawing: PanelDrawing, places: PanelRows, is_unnamed: bool, theme: Theme
 ) -> PanelDrawing:
-    """A panel with its title, which begins ``left`` of it, above the cells of a matrix."""
+    """A panel with its title above its cells."""
     attention, head, name = panel
+    left, width = 0.0 if is_unnamed else places.label, max(NARROW, places.drawn - places.label)
     title = f"{caption.named(attention, head)}  {name}".strip()
     marks: list[Mark] = [Text(left, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
     lines = wrapped(_whose(panels, panel), width, 11, 2)
@@ -245,18 +286,6 @@ def _sentences(attention: Attention) -> str:
     text = attention.queries
     to = f" to “{attention.keys.text}”" if attention.is_cross else ""
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
-
-
-def _rows(sets: Sequence[PanelDrawing], width: float, across: int, left: float) -> tuple[list[Mark], float]:
-    """The panels in rows of ``across``, of ``width`` pixels each; the first of a row has ``left`` more for labels."""
-    marks: list[Mark] = []
-    y = 0.0
-    for start in range(0, len(sets), across):
-        row = sets[start : start + across]
-        for i, one in enumerate(row):
-            marks += moved(one.marks, (left if i else 0) + i * (width + GAP), y)
-        y += max(one.height for one in row) + 18
-    return marks, y - 8
 
 
 def figure_words(

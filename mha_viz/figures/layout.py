@@ -20,7 +20,7 @@ LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # margin on every side of a file, pixels: letters extend a little beyond their places
 TALL = 100_000  # a file may be as high as necessary
 
-LOOKS = ("light", "dark", "grey")
+LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
 LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # the least and the greatest value
 
 

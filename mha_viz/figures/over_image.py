@@ -175,8 +175,8 @@ def _seen(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
     if under is None:
         return cells
     sharp = len(under) // len(part.w)
-    share = shades(part.w, scale) / 255
-    return _over(*(each.repeat(sharp, 0).repeat(sharp, 1) for each in (cells, share)), theme, under)
+    share = (shades(part.w, scale) / 255).repeat(sharp, 0).repeat(sharp, 1)
+    return _over(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, under)
 
 
 def _over(colours: Pixels, share: Grey, theme: Theme, under: Grey) -> Pixels:

@@ -22,7 +22,8 @@ class Options(TypedDict, total=False):
     pairs: all, or from and to, as "ab". ``pin``: "q10" holds query token 10, "k1" key token 1, "q10k1" one link.
     ``width_mm`` or ``width_in``: the width of the figure (85 mm fits one column, 178 two). ``max_height_mm``: how high
     it may be (220 leaves room for a caption on A4); a longer link diagram is set in columns, or shows the part around
-    the pin. ``font_pt``: the size of its labels in points. ``transparent``: no background.
+    the pin. ``font_pt``: the size of its labels in points. ``look``: light, dark, or grey for print without colour.
+    ``transparent``: no background.
     """
 
     unit: Literal["words", "pieces"]
@@ -35,7 +36,7 @@ class Options(TypedDict, total=False):
     max_height_mm: float
     width_in: float
     font_pt: float
-    look: Literal["light", "dark"]
+    look: Literal["light", "dark", "grey"]
     transparent: bool
 
 

@@ -71,12 +71,12 @@ def test_pointing_at_a_rule_marks_the_cells_that_it_predicts(visitor: BrowserTab
     page.locator("summary span", has_text="the token before").first.hover()
     page.wait_for_timeout(300)
     cells = heat.evaluate("(canvas) => canvas.painted.cells")
-    every = {(query, key) for query in range(cells["n"]) for key in range(cells["n"])}
-    veiled = _changed(before, _painted(heat), cells)  # a veil lies over all cells but the marked ones
-    assert every - veiled == {(query, query - 1) for query in range(1, cells["n"])}
+    outlined = _changed(before, _painted(heat), cells, (0.02, 0.98))
+    assert outlined == {(query, query - 1) for query in range(1, cells["n"])}
+    assert _changed(before, _painted(heat), cells, (0.3, 0.7)) == set(), "no cell fades"
     page.mouse.move(2, 2)
     page.wait_for_timeout(300)
-    assert _changed(before, _painted(heat), cells) == set()
+    assert _changed(before, _painted(heat), cells, (0.02, 0.98)) == set()
 
 
 def _painted(canvas: Any) -> npt.NDArray[np.int_]:
@@ -85,8 +85,10 @@ def _painted(canvas: Any) -> npt.NDArray[np.int_]:
     return np.asarray(image, int)
 
 
-def _changed(one: npt.NDArray[np.int_], other: npt.NDArray[np.int_], cells: dict[str, Any]) -> set[tuple[int, int]]:
-    """The cells, as row and column, with a pixel inside that differs."""
+def _changed(
+    one: npt.NDArray[np.int_], other: npt.NDArray[np.int_], cells: dict[str, Any], part: tuple[float, float]
+) -> set[tuple[int, int]]:
+    """The cells, as row and column, with a pixel that differs in a ``part`` of their width and height."""
     differs = np.abs(one - other).max(axis=2) > 0
     x0, y0, x1, y1 = (cells[end][axis] for end in ("from", "to") for axis in ("x", "y"))
     wide, high = (x1 - x0) / cells["n"], (y1 - y0) / cells["n"]
@@ -94,8 +96,8 @@ def _changed(one: npt.NDArray[np.int_], other: npt.NDArray[np.int_], cells: dict
     for row in range(cells["n"]):
         for column in range(cells["n"]):
             rows, columns = (
-                (round(y0 + (row + share) * high) for share in (0.3, 0.7)),
-                (round(x0 + (column + share) * wide) for share in (0.3, 0.7)),
+                (round(y0 + (row + share) * high) for share in part),
+                (round(x0 + (column + share) * wide) for share in part),
             )
             if differs[slice(*rows), slice(*columns)].any():
                 changed.add((row, column))
@@ -117,7 +119,7 @@ LEAST = 0.04  # mean difference of luminance, pixel by pixel; two bars of one ki
 
 
 @pytest.mark.parametrize("media", ["screen", "print"])
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_kinds_of_rules_are_told_apart_in_grey_and_by_colour_blind_readers(
     visitor: BrowserTab, theme: str, media: str
 ) -> None:
@@ -130,7 +132,7 @@ def test_kinds_of_rules_are_told_apart_in_grey_and_by_colour_blind_readers(
     assert visitor.page.locator(".recipe u").evaluate_all(adjusted) == ["exact"]
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_bars_on_a_phone_are_told_apart(visitor: BrowserTab, theme: str) -> None:
     """At 390 pixels, where a bar has 20 of them: the widest part of each kind on the page itself, compared along the
     width that both have."""

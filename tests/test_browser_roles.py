@@ -239,6 +239,10 @@ def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     heads = page.locator(".marks .badges")
     shown = page.locator(".marks .badges:not(.off)").count()
     assert 0 < shown < heads.count()
+    over = page.locator(".marks .badges.off").evaluate_all(
+        "boxes => boxes.map((b) => getComputedStyle(b).backgroundColor)"
+    )
+    assert {*over} == {"rgba(0, 0, 0, 0)"}, "no cell fades"
     expect(page.locator(".signs")).to_have_text("not herefurther role")  # the key
     shapes = [{*page.locator(f"{box} s").evaluate_all(KINDS)} for box in (".kinds", ".marks .badges")]
     assert shapes[0] >= shapes[1] > set(), "each shape in the grid stands beside the name of its kind"

@@ -63,7 +63,9 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     about = made[-1].drawing.about
     assert {name: about[name] for name in ("unit", "special", "links", "scale", "as")} == screen["view"]
     assert about["side"] == "all"
-    assert made[-1].drawing.caption.count("Held: ") == bool(screen["held"][screen["at"]])
+    assert made[-1].drawing.caption.count(" is outlined") + made[-1].drawing.caption.count("Only the link") == bool(
+        screen["held"][screen["at"]]
+    )
     if screen["diff"] and screen["subtracted"] is not None:
         here.at.radio(key="take_figure").set_value(offers[1]).run()
         here.check()

@@ -211,7 +211,7 @@ def test_a_pin_counts_tokens_of_its_own_text(cross: Attention) -> None:
     pins = {"k6": {"query": None, "key": 6}, "q6": None, "q4k6": {"query": 4, "key": 6}}
     questions = [{"packet": raw, "ask": "view", "query": {"pin": pin}} for pin in pins]
     assert [view["pin"] for view in ask_packet(*questions)] == list(pins.values())
-    assert "Held: “tired” as key." in cross.heatmap(1, 2, pin="k4").caption
+    assert "The column of “tired” is outlined." in cross.heatmap(1, 2, pin="k4").caption
     with pytest.raises(SettingError, match=r"no token 6. Tokens count from 0 to 4"):
         cross.heatmap(1, 2, pin="q6")
 

@@ -196,18 +196,6 @@ def test_lines_between_cells_are_equally_thick_and_sharp_in_png(dpi: int) -> Non
     assert len(edges) == 2 * len(lines)
 
 
-def test_a_veil_leaves_no_edge_of_the_cells_uncovered() -> None:
-    pixels = np.zeros((7, 7, 3), np.uint8)
-    for at in (10.0, 10.13, 10.27, 10.41, 10.58, 10.75):
-        veil = Rect(at, at, 70.7, 70.7, fill="#ffffff", opacity=0.5)
-        drawing = Drawing(90, 90, (CellPicture(at, at, 70.7, 70.7, pixels), veil))
-        for dpi in (96, 110, 144, 200):
-            image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", dpi))).convert("L")
-            assert np.asarray(image).min() >= 120
-        rect = Tree.fromstring(exports.drawing_bytes(drawing, ".svg")).findall(f".//{SVG}rect[@fill-opacity]")[0]
-        assert rect.get("shape-rendering") == "crispEdges"  # as the cells: a browser rounds both alike
-
-
 def test_a_picture_beyond_all_bounds_is_refused_before_it_is_drawn() -> None:
     with pytest.raises(ExportError, match="fewer dpi"):
         exports.drawing_bytes(Drawing(5000, 5000, ()), ".png", 1200)

@@ -110,7 +110,7 @@ def test_shades_by_hand() -> None:
     assert shades(np.array([[1, 0.001, 0.1, 0.0001]], np.float32), "log").tolist() == [[255, 0, 170, 0]]
 
 
-@pytest.mark.parametrize("name", THEMES)
+@pytest.mark.parametrize("name", ["light", "dark"])
 def test_text_in_figures_has_the_colours_of_the_pages(name: str) -> None:
     page = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))["theme"][name]
     theme = THEMES[name]
@@ -289,7 +289,7 @@ def test_a_difference_says_in_the_picture_what_is_minus_what() -> None:
     one, two = read(TIRED), read(WIDE)
     heads = difference(Panel(one, Head(3, 1)), Panel(one, Head(5, 11))).texts()
     assert {"L5H11 (6-12) minus L3H1 (4-2)", "more in L5H11 (6-12)"} <= set(heads)
-    assert any(text.startswith("more in L3H1 (4-2), with a minus") for text in heads)
+    assert "more in L3H1 (4-2)" in heads
     words = difference(Panel(one, Head(3, 1)), Panel(two, Head(3, 1)), None, Size(300)).texts()
     assert "L3H1 (4-2) with “wide” minus L3H1 (4-2) with “tired”" in words
     assert "the second minus the first" in difference(Panel(one, H), Panel(one, H)).texts()
@@ -324,7 +324,7 @@ def test_captions_say_model_text_head_what_was_done_and_what_is_hidden() -> None
     assert "minilm (revision 53aa51172d14)" in caption
     assert f"“{TIRED}”" in caption
     assert "3 heaviest keys" in caption
-    assert "Held: “it” as query" in caption
+    assert "Only the links from “it” are drawn." in caption
     assert "rows rescaled to sum to 1; " in caption
     view = View(special="rescale")
     gone = block(attention, Head(3, 1), view, units(attention, view)).hidden.mean()

@@ -97,8 +97,8 @@ def test_a_pin_is_held_in_every_panel_where_the_word_stands() -> None:
 def test_the_pin_counts_tokens_of_the_panel_that_is_named() -> None:
     tired, other = read(TIRED), read("Yesterday the animal slept.")
     panels, view = [Panel(tired, Head(3, 1)), Panel(other, Head(3, 1))], View(pin="q3")
-    assert "Held: “animal” as query" in compare(panels, view, pin_of=1).caption
-    assert "Held: “didn't” as query" in compare(panels, view).caption
+    assert "The row of “animal” is outlined." in compare(panels, view, pin_of=1).caption
+    assert "The row of “didn't” is outlined in the panels that have it." in compare(panels, view).caption
     assert compare(panels, view, pin_of=1).about["at"] == "1"
     held = [m.text for m in compare(panels, view, pin_of=1).marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["animal", "animal"]
@@ -114,7 +114,7 @@ def test_the_pin_counts_tokens_of_the_panel_that_is_named() -> None:
 def test_a_difference_of_two_sentences_holds_what_its_caption_says(pin_of: int) -> None:
     panels = [Panel(read(text), Head(3, 1)) for text in (TIRED, WIDE)]
     drawing = difference(panels[0], panels[1], View(pin="q13"), pin_of=pin_of)
-    assert f"Held: “{('tired', 'wide')[pin_of]}” as query." in drawing.caption
+    assert f"The row of “{('tired', 'wide')[pin_of]}” is outlined." in drawing.caption
     frames = [m for m in drawing.marks if isinstance(m, Rect) and m.stroke == LIGHT.accent]
     assert len(frames) == 1
     assert [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent] == ["tired / wide"]
@@ -177,6 +177,22 @@ def test_cells_of_a_comparison_have_one_size_whatever_the_sentences() -> None:
     assert len({round(m.y, 6) for m in cells}) == 1
     drawing = compare(panels, kind="links", columns=3)
     assert len({round(m.y, 6) for m in drawing.marks if isinstance(m, Text) and m.text == "[CLS]"}) == 1
+
+
+def test_labels_of_rows_stand_once_if_all_panels_have_these_rows() -> None:
+    one, other = reading(words=(1, 1, 1)), reading(words=(1, 1))
+    rows = {m.text for m in heatmap(one, H).marks if isinstance(m, Text) and m.anchor == "end"} - {"0 to 1"}
+    for panels, columns, times in (([one] * 3, 3, 1), ([one] * 3, 2, 2), ([one, other, one], 3, 3)):
+        drawing = compare([Panel(panel, H) for panel in panels], columns=columns)
+        texts = [m for m in drawing.marks if isinstance(m, Text)]
+        named = [m.text for m in texts if m.anchor == "end" and m.text in rows]
+        assert named.count("[CLS]") == times
+        assert [m.text for m in texts].count("query ↓   key →") == 1
+        cells = [m for m in drawing.marks if isinstance(m, CellPicture)][:3]
+        titles = [m for m in texts if m.text == "L1H2 (2-3)"]
+        assert [m.x for m in titles] == pytest.approx([m.x for m in cells]), "above the cells, not above the labels"
+        assert all(m.x + m.width <= drawing.width for m in cells)
+    assert "query ↓   key →" not in compare([Panel(one, H)] * 2, kind="links").texts(), "each names its own sides"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ def test_the_golden_file_has_something_to_hold() -> None:
     assert {"text", "curve", "rect", "cells"} <= set(marks)
     opacities = {m["opacity"] for case in cases.values() for m in case["links"] if m["mark"] == "curve"}
     assert len(opacities) > 8
+    rects = [m for case in GOLDEN["signed"]["cases"].values() for m in case["heatmap"] if m["mark"] == "rect"]
+    assert any(m["height"] > 1 and m["height"] < m["width"] / 2 for m in rects), "a minus, in grey"
     together = GOLDEN["together"]
     assert set(together) == set(TOGETHER)
     held = [sum(m.get("colour") == LIGHT.accent for m in panel) for c in together.values() for panel in c["heatmap"]]

@@ -218,8 +218,11 @@ def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
     assert files["difference.svg"] == differs.to_bytes(".svg")
     assert files["difference.csv"] == differs.to_bytes(".csv")
     assert files["1-L3H1-links.svg"] == tired.links(heads=["L3H1"], **options | {"pin": "q2"}).to_bytes(".svg")
-    assert b"as query" in files["captions.txt"]
-    assert files["captions.txt"].decode().count("Held: “animal” as query.") == 8
+    assert (
+        files["captions.txt"].decode().count("from “animal” are drawn")
+        + files["captions.txt"].decode().count("of “animal” is outlined")
+        == 8
+    )
 
 
 def test_a_png_that_is_too_large_is_left_out_of_the_archive_and_said_to_be() -> None:
@@ -232,7 +235,7 @@ def test_a_png_that_is_too_large_is_left_out_of_the_archive_and_said_to_be() -> 
 def test_a_difference_holds_the_pin_of_either_panel_in_every_format(minilm: Encoder) -> None:
     one, two = ((minilm.encode(text), "L3H1") for text in (TIRED, TIRED.replace("tired", "wide")))
     figure = mv.difference(one, two, pin="q13", pin_of=1)
-    assert "Held: “wide” as query." in figure.caption
+    assert "The row of “wide” is outlined." in figure.caption
     assert "pin=q13&diff=0-1&at=1" in unescape(figure.to_html()).replace("\\u0026", "&")
     assert "at=1" in unescape(mv.compare([one, two], pin="q13", pin_of=1).to_html()).replace("\\u0026", "&")
 

@@ -25,6 +25,7 @@ from mha_viz.figures.packet import (
     quantised,
     thumbnails,
 )
+from mha_viz.figures.theme import THEMES
 from mha_viz.figures.view import View, block, units
 from mha_viz.text import Token, TokenizedText, clean
 from mha_viz.ui.caches import first_reading
@@ -92,7 +93,7 @@ def test_the_header_says_what_was_read() -> None:
     assert header["start"] == {"head": "L1H2", "pin": "q1"}
     assert {m["name"] for m in header["metrics"]} >= {"previous", "entropy"}
     assert all(len(m["values"]) == 6 and m["help"] for m in header["metrics"])
-    assert set(header["themes"]) == {"light", "dark"}
+    assert set(header["themes"]) == set(THEMES)
 
 
 def test_a_number_that_does_not_exist_is_null() -> None:

@@ -20,7 +20,7 @@ from mha_viz.figures.heatmap import DEEP, FAINT
 from mha_viz.figures.layout import Size
 from mha_viz.figures.links import links
 from mha_viz.figures.panels import Panel
-from mha_viz.figures.theme import LIGHT, THEMES, Theme, palette
+from mha_viz.figures.theme import GREY, LIGHT, THEMES, Theme, palette
 from mha_viz.figures.view import View
 from tests import lanes
 from tests.readings import reading
@@ -75,30 +75,30 @@ def test_a_larger_weight_is_always_farther_from_the_paper(theme: Theme, by: str)
 # ---- Signs -----------------------------------------------------------------------------------------------
 
 
-def test_the_two_ends_of_a_difference_are_one_grey() -> None:
-    """The reason why the sign has a separate mark."""
-    less, more = palette(LIGHT.signed)[[1, 255]]
-    assert contrast(less, more, "grey") < 1.5
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_a_sign_has_a_mark_where_both_ends_of_a_difference_have_one_colour(theme: Theme) -> None:
+    less, more = palette(theme.signed)[[0, 255]].astype(int)
+    assert theme.has_minus == (np.abs(less - more).max() < 10)
 
 
 @pytest.mark.parametrize("by", SEEN)
-@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
-def test_a_minus_is_clear_on_every_cell_that_carries_one(theme: Theme, by: str) -> None:
+def test_a_minus_is_clear_on_every_cell_that_carries_one(by: str) -> None:
     d = np.linspace(-1, -FAINT, 181).astype(np.float32)
-    cells = palette(theme.signed)[levels(d, 1)]
-    inks = np.array([rgb(theme.paper if value < -DEEP else theme.ink) for value in d])
+    cells = palette(GREY.signed)[levels(d, 1)]
+    inks = np.array([rgb(GREY.paper if value < -DEEP else GREY.ink) for value in d])
     assert contrast(cells, inks, by).min() >= CLEAR.get(by, NEARLY)
 
 
 @pytest.mark.parametrize(("how", "look"), lanes.covering(RENDERED, THEMES))
-def test_every_negative_cell_has_its_minus_and_no_other_has(how: str, look: str) -> None:
+def test_every_negative_cell_has_its_minus_in_grey_and_no_other_has(how: str, look: str) -> None:
     first, second = (Panel(reading(words=(1,) * 8, seed=seed), H) for seed in (1, 2))
     drawing = difference(first, second, None, Size(look=look))  # type: ignore[arg-type]
     picture = RENDERED[how](drawing)
     cells = next(m for m in drawing.marks if isinstance(m, CellPicture))
     d = signed(first, second, View()).d
-    marked = d <= -FAINT * np.abs(d).max()
-    assert all(kind.any() for kind in (marked, d > 0, ~marked & (d < 0)))
+    clear = d <= -FAINT * np.abs(d).max()
+    assert all(kind.any() for kind in (clear, d > 0, ~clear & (d < 0)))
+    marked = clear & (look == "grey")
     side, k = cells.width / len(d), DPI / 72
     for (r, c), negative in np.ndenumerate(marked):
         y, x = (round((start + (i + 0.5) * side) * k) for start, i in ((cells.y, r), (cells.x, c)))
@@ -112,16 +112,17 @@ def test_the_legend_and_the_caption_say_what_a_minus_means(width: float) -> None
     first, second = (Panel(reading(words=(1,) * 8, seed=seed), H) for seed in (1, 2))
     d = signed(first, second, View()).d
     least = f"−{FAINT * float(np.abs(d).max()):.3f}"
-    drawing = difference(first, second, None, Size(width))
+    drawing = difference(first, second, None, Size(width, look="grey"))
     assert any(text.endswith(f"with a minus from {least} down") for text in drawing.texts())
     assert f"cells from {least} down carry a minus" in drawing.caption
-    equal = difference(first, first)
-    assert "minus from" not in " ".join((*equal.texts(), equal.caption))
+    for unmarked in (difference(first, first, None, Size(look="grey")), difference(first, second, None, Size(width))):
+        assert "minus from" not in " ".join((*unmarked.texts(), unmarked.caption))
+        assert "carry a minus" not in unmarked.caption
 
 
 def test_a_difference_of_nothing_has_no_minus() -> None:
     even = Attention.from_tensors([np.full((2, 3, 3), 1 / 3)], ["a", "b", "c"])
-    drawing = difference(Panel(even, Head(0, 0)), Panel(even, Head(0, 1)))
+    drawing = difference(Panel(even, Head(0, 0)), Panel(even, Head(0, 1)), None, Size(look="grey"))
     cells = next(m for m in drawing.marks if isinstance(m, CellPicture))
     small = [m for m in drawing.marks if isinstance(m, Rect) and m.fill and m.y > cells.y and m.width < cells.width / 3]
     assert not [m for m in small if m.height > m.width * 0.05 and m.width < cells.width / 6]

@@ -16,7 +16,8 @@ import { heatmapLayout, within } from "./layouts.js";
 
 const LABEL = 96; // the greatest width of labels, pixels
 const MARKED = 4; // from this cell size on, cells below 0 carry a minus
-const VEIL = 0.62; // how much of the paper covers what is not pointed at
+const FRAMED = 6; // from this cell size on, what is focused has a frame; smaller cells would be hidden by it
+const [FRAME, HALO, TICK] = [1.5, 3.5, 4]; // pixels: a frame, the paper around it, and a tick beside small cells
 const FAINT = 0.1; // of the largest difference: smaller ones need no minus, because their colour is hardly visible
 const DEEP = 0.52; // of the largest difference: from here on a cell is nearer to the ink than to the paper
 
@@ -67,21 +68,22 @@ export function drawHeatmap(canvas, scene, look) {
   return layout;
 }
 
-// Only the focus, on a canvas over a drawing without one, so that moving the pointer redraws no cells.
+// Only the focus, on a canvas over a drawing without one, so that moving the pointer redraws no cells. Labels beside a
+// focused one become paler; no cell does, because its colour is its number.
 /**
  * @type {(canvas: HTMLCanvasElement, scene: HeatScene & { focus: Span }, look: Look, layout: HeatmapLayout) =>
  *   void}
  */
 export function drawHeatmapFocus(canvas, scene, look, layout) {
   const context = fit(canvas, layout.width, layout.height);
-  focusOn(context, scene, look, layout);
-  for (const isRow of [true, false]) {
-    if ((isRow ? scene.focus.row : scene.focus.col) === null) continue;
-    context.fillStyle = look.paper;
+  const sides = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
+  context.fillStyle = look.paper;
+  for (const isRow of sides) {
     if (isRow) context.fillRect(0, layout.top, layout.left - 3, layout.height - layout.top);
     else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 3);
-    axis(context, scene, look, layout, isRow);
   }
+  focusOn(context, scene, look, layout);
+  for (const isRow of sides) axis(context, scene, look, layout, isRow);
 }
 
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
@@ -96,11 +98,11 @@ function cells(context, { head }, look, { left, top, cell }) {
   for (let r = 1; r < R; r++) context.fillRect(left, top + r * cell - 0.5, C * cell, 1);
 }
 
-// A minus in every cell that is clearly below 0, for a difference or another signed quantity: without colour, the two
-// ends of the scale look alike.
+// In the grey theme, a minus in every cell that is clearly below 0, for a difference or another signed quantity: both
+// ends of the scale look alike there.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
 function minuses(context, { head: { part, largest = part.signed ? part.max : 0 } }, look, { left, top, cell }) {
-  if (!largest || cell < MARKED) return;
+  if (!look.hasMinus || !largest || cell < MARKED) return;
   const high = Math.max(1, cell * 0.1);
   part.w.forEach((d, i) => {
     if (d > -FAINT * largest) return;
@@ -110,22 +112,31 @@ function minuses(context, { head: { part, largest = part.signed ? part.max : 0 }
   });
 }
 
-// A veil over all cells but the marked ones, which get an outline.
+// An outline around each marked cell.
 /**
  * @type {(context: CanvasRenderingContext2D, marked: boolean[], scene: HeatScene, look: Look, layout: HeatmapLayout) =>
  *   void}
  */
 function mark(context, marked, { head: { part } }, look, { left, top, cell }) {
-  context.strokeStyle = look.accent;
-  context.lineWidth = 1.5;
+  if (cell < FRAMED) return;
+  const inset = HALO / 2;
   marked.forEach((isMarked, i) => {
     const [x, y] = [left + (i % part.C) * cell, top + Math.floor(i / part.C) * cell];
-    context.globalAlpha = isMarked ? 1 : VEIL;
-    context.fillStyle = look.paper;
-    if (!isMarked) context.fillRect(x, y, cell, cell);
-    else if (cell >= MARKED) context.strokeRect(x + 0.75, y + 0.75, cell - 1.5, cell - 1.5);
+    if (isMarked) frame(context, look, x + inset, y + inset, cell - 2 * inset, cell - 2 * inset);
   });
-  context.globalAlpha = 1;
+}
+
+// A frame that is seen on cells of every colour.
+/** @type {(context: CanvasRenderingContext2D, look: Look, ...box: [number, number, number, number]) => void} */
+function frame(context, look, ...box) {
+  for (const [colour, width] of /** @type {const} */ ([
+    [look.paper, HALO],
+    [look.accent, FRAME],
+  ])) {
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.strokeRect(...box);
+  }
 }
 
 /** @type {(head: Pictured, look: Look) => OffscreenCanvas} */
@@ -141,31 +152,17 @@ function picture({ part, shade }, look) {
   return pixels;
 }
 
+// A frame around what is focused; of cells that a frame would hide, a tick beside their row and above their column.
 /** @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout) => void} */
-function focusOn(context, { focus, head: { part } }, look, { left, top, cell, width, height }) {
+function focusOn(context, { focus, head: { part } }, look, { left, top, cell }) {
   if (!focus) return;
-  const { R, C } = part;
-  context.fillStyle = look.paper;
-  context.globalAlpha = look.veil ?? VEIL;
-  /** @type {(x: number, y: number, w: number, h: number) => void} */
-  const veil = (x, y, w, h) => {
-    if (w > 0 && h > 0) context.fillRect(x, y, w, h);
-  };
   const { row, col, rows = 1, cols = 1 } = focus;
-  if (row !== null) {
-    veil(left, top, C * cell, row * cell);
-    veil(left, top + (row + rows) * cell, C * cell, height - top - (row + rows) * cell);
-  }
-  if (col !== null) {
-    const [y, h] = row === null ? [top, R * cell] : [top + row * cell, rows * cell];
-    veil(left, y, col * cell, h);
-    veil(left + (col + cols) * cell, y, width - left - (col + cols) * cell, h);
-  }
-  context.globalAlpha = 1;
-  context.strokeStyle = look.accent;
-  context.lineWidth = 1.5;
-  const box = [col === null ? 0 : col, row === null ? 0 : row, col === null ? C : cols, row === null ? R : rows];
-  context.strokeRect(left + box[0] * cell, top + box[1] * cell, box[2] * cell, box[3] * cell);
+  const [x, wide] = col === null ? [left, part.C * cell] : [left + col * cell, cols * cell];
+  const [y, high] = row === null ? [top, part.R * cell] : [top + row * cell, rows * cell];
+  if (cell >= FRAMED) return frame(context, look, x, y, wide, high);
+  context.fillStyle = look.accent;
+  if (row !== null) context.fillRect(left - TICK - 1, y, TICK, high);
+  if (col !== null) context.fillRect(x, top - TICK - 1, wide, TICK);
 }
 
 /**

@@ -23,7 +23,8 @@ import { isOfLayers } from "./view.js";
  * @typedef {Axis & { text: string, pair: string, spans: ([number, number] | null)[], wordOf: number[] }} TypedAxis
  */
 
-/** @typedef {{ ramp: string[], signed: string[], heads: string[], dashes: number[][] }} Theme */
+/** @typedef {{ ramp: string[], signed: string[], heads: string[], dashes: number[][], has_minus?: boolean }} Theme */
+/** @typedef {{ light: Theme, dark: Theme, grey?: Theme }} Themes */
 
 /**
  * One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; `request`, what
@@ -49,7 +50,7 @@ import { isOfLayers } from "./view.js";
  * @property {{ layers: number[], heads: number[] }} [drawn] the layers and heads of the grid, if not all
  * @property {[number, number][]} [in_model] the layer and the head of the model in each map, if only some were kept
  * @property {Metric[]} metrics
- * @property {{ light: Theme, dark: Theme }} themes
+ * @property {Themes} themes
  * @property {{ head?: string | null, pin?: string | null }} [start]
  * @property {Bins & { keys?: Bins }} [bins]
  * @property {Uint8Array} [thumbs]

@@ -15,6 +15,7 @@ import { isUnanswered } from "./post.js";
  * @property {string[]} signed
  * @property {string[]} heads
  * @property {number[][]} dashes
+ * @property {boolean} hasMinus whether cells below 0 carry a minus
  * @property {Uint32Array} colours
  * @property {Uint32Array} signedColours
  * @property {string} ink
@@ -24,7 +25,6 @@ import { isUnanswered } from "./post.js";
  * @property {string} small
  * @property {(size: number, weight?: number) => string} textFont
  * @property {(size: number) => string} numberFont
- * @property {number} [veil]
  * @property {number} width
  * @property {number} height
  * @property {number} [label]
@@ -115,12 +115,13 @@ export function readLook(look, root, themes, quiet) {
   const style = getComputedStyle(root);
   /** @type {(name: string, other: string) => string} */
   const value = (name, other) => style.getPropertyValue(name).trim() || other;
-  const theme = themes[isDark(root) ? "dark" : "light"];
+  const isGrey = value("--mha-look", "") === "grey"; // a file for print without colour
+  const theme = (isGrey && themes.grey) || themes[isDark(root) ? "dark" : "light"];
   const name = theme.ramp.join();
   if (look.theme !== name) {
-    const { ramp, signed, heads, dashes } = theme;
+    const { ramp, signed, heads, dashes, has_minus: hasMinus } = theme;
     const colours = { colours: palette(ramp), signedColours: palette(signed) };
-    Object.assign(look, { theme: name, ramp, signed, heads, dashes, ...colours });
+    Object.assign(look, { theme: name, ramp, signed, heads, dashes, hasMinus, ...colours });
   }
   const isForced = window.matchMedia?.("(forced-colors: active)").matches; // then muted text has the colour of all text
   look.ink = isForced ? "CanvasText" : value("--st-text-color", "#222");

@@ -142,9 +142,9 @@ def _size_options(one: Parser, kind: str) -> None:
     one.add_argument("--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)")
     one.add_argument(
         "--look",
-        choices=("light", "dark"),
+        choices=("light", "dark", "grey"),
         metavar="LOOK",
-        help="light or dark (default: light; .html files follow the reader's browser)",
+        help="light, dark, or grey for print without colour (default: light; .html files follow the reader's browser)",
     )
     one.add_argument("--transparent", action="store_true", help="no background")
     one.add_argument(

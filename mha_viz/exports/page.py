@@ -23,7 +23,7 @@ from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
 
 MADE = f"Made with mha_viz {__version__}."
-Look = Literal["auto", "light", "dark"]
+Look = Literal["auto", "light", "dark", "grey"]
 
 # The page's colours by the names of their CSS variables, as in Streamlit's configuration.
 _COLOURS = {
@@ -147,6 +147,8 @@ def packed(packet: bytes) -> str:
 
 def _variables(look: Look) -> str:
     light, dark = (_sheet(name) for name in ("light", "dark"))
+    if look == "grey":
+        return f":root {{ color-scheme: light; {light} --mha-look: grey; filter: grayscale(1) }}\n"
     if look != "auto":
         return f":root {{ color-scheme: {look}; {_sheet(look)} }}\n"
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"

@@ -31,8 +31,8 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
     width, height = pixels(drawing, dpi)
     texts = [(mark.text, mark.weight) for mark in drawing.marks if isinstance(mark, Text)]
     files = dict.fromkeys(font.path for font in (fonts.face(400), fonts.face(600), *fonts.needed(texts)))
-    # Rectangles and pictures move to whole pixels: lines between cells become equally sharp, veils cover their cells
-    # exactly, and drawing is much faster.
+    # Rectangles and pictures move to whole pixels: lines between cells become equally sharp, and drawing is much
+    # faster.
     snapped = replace(drawing, marks=tuple(_on_pixels(mark, dpi / 72) for mark in drawing.marks))
     raster = resvg_py.svg_to_bytes(
         svg_string=svg(snapped, width * height // CELL, crisp=True).decode(),

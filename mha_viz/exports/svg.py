@@ -83,7 +83,7 @@ def _draw(group: Tree.Element, mark: Mark, editable: int, crisp: bool) -> None:
         if mark.stroke:
             look |= {"stroke": mark.stroke, "stroke-width": _number(mark.stroke_width)}
             look |= _opacity(mark.opacity, "stroke")
-        elif crisp or mark.opacity < 1:  # veils over cells end where the cells end
+        elif crisp:
             look |= {"shape-rendering": "crispEdges"}
         Tree.SubElement(group, _in(SVG, "rect"), {**_box(mark), **look})
     elif mark.pixels.shape[0] * mark.pixels.shape[1] <= editable:

@@ -72,7 +72,7 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
         names = f"{names if is_of_layers else f'{numbers} of layers {layers}'}, of {whole}"
     which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
     sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
-    sentences += [quantities([attention]), done([attention], view, kind), held(attention, view)]
+    sentences += [quantities([attention]), done([attention], view, kind), held(attention, view, kind)]
     sentences += [scale_range(view, parts, kind, is_of_layers), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
     alt = f"{title}, {which}, for {texts([attention])}. {strong}"
@@ -188,17 +188,22 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
     return " ".join(s for s in (UNITS[unit], side, chosen) if s)
 
 
-def held(attention: Attention, view: View) -> str:
-    """The tokens that the pin holds."""
+def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
+    """How a drawing of this ``kind`` shows the tokens that the pin holds; empty if it does not. ``is_partly``: some of
+    its panels lack them."""
     axes = units(attention, view)
     at = focus(axes, view)
-    if at is None:
+    if at is None or kind not in ("heatmap", "links"):
         return ""
-    row = axes.rows[at.row].text if at.row is not None else None
-    col = axes.cols[at.col].text if at.col is not None else None
-    if row is not None and col is not None:
-        return f"Held: the link from “{row}” to “{col}”."
-    return f"Held: “{row}” as query." if row is not None else f"Held: “{col}” as key."
+    row = f"“{axes.rows[at.row].text}”" if at.row is not None else ""
+    col = f"“{axes.cols[at.col].text}”" if at.col is not None else ""
+    where = " in the panels that have it" * is_partly
+    if kind == "links":
+        one, ends = ("link", "is") if row and col else ("links", "are")
+        way = " ".join(filter(None, (row and f"from {row}", col and f"to {col}")))
+        return f"Only the {one} {way} {ends} drawn{where}."
+    what = f"cell from {row} to {col}" if row and col else f"row of {row}" if row else f"column of {col}"
+    return f"The {what} is outlined{where}."
 
 
 def scale_range(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from mha_viz.attention import Attention, called
@@ -12,12 +12,13 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
+from mha_viz.figures.heatmap import FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
 from mha_viz.figures.links import TOP, link_marks, strand, token_room
 from mha_viz.figures.panels import MOST, Panel, held_by_panels
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import (
+    Axes,
     Block,
     Focus,
     View,
@@ -33,6 +34,8 @@ from mha_viz.figures.view import (
 
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
+NARROW = 60  # the least width of a title, pixels
+AXES = "query ↓   key →"
 NARROWEST = {"heatmap": 230, "links": 270}
 STRENGTHS = {"heatmap": "Colour", "links": "Opacity"}  # the visual property that shows how large a weight is
 
@@ -62,37 +65,74 @@ def compare(
     check_diff(diff, len(panels))
     theme = THEMES[size.look]
     across = columns or columns_for(len(panels), size.pixels, kind)
-    width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
+    every = [units(p.attention, view) for p in panels]
+    places = _places(every, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
     held = held_by_panels(panels, view, pin_of, diff)
     most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - FOOT
     drawings = drawings_of(
-        panels, held, view, kind, width, theme, not size.transparent, height=most_high, spacing=ON_PAPER
-    )
-    marks, bottom = _rows(
-        [_panel(panels, *each, width, theme) for each in zip(panels, drawings, strict=True)], width, across
-    )
-    parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
+        panels, held, view, kind, places.drawn, theme, not size.transparent,
+        height=most_high, spacing=ON_PAPER, unnamed=places.unnamed,
+    )  # fmt: skip
+    marks, bottom = _rows(panels, drawings, places, theme)
+    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
     hardly_seen = faint_links if kind == "links" else faint_cells
     scale = span(view.scale, parts)
-    whole_width = across * width + (across - 1) * GAP
     drawn = Drawing(
-        whole_width,
+        places.whole,
         bottom + FOOT,
-        (*marks, *_shared_scale(kind, scale, whole_width, bottom, theme, scale_colours(parts, theme))),
+        (*marks, *_shared_scale(kind, scale, places.whole, bottom, theme, scale_colours(parts, theme))),
         background=None if size.transparent else theme.paper,
         notes=(*hardly_seen(view, parts), *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
-        **figure_words(panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of),
+        **figure_words(
+            panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of, None in held
+        ),
     )
     return sheet(drawn, size)
+
+
+class PanelRows(NamedTuple):
+    """Where panels stand: ``across`` of them in a row of ``whole`` pixels. ``label``: the room for labels of rows. The
+    panels ``unnamed`` have none, because those of the first panel of their row serve them, too."""
+
+    across: int
+    whole: float
+    label: float
+    unnamed: frozenset[int]
+
+    @property
+    def shared(self) -> float:
+        """The room for labels of rows that all panels of a row share."""
+        return self.label if self.unnamed else 0.0
+
+    @property
+    def drawn(self) -> float:
+        """The width of a panel with labels of rows."""
+        return self.shared + (self.whole - self.shared - (self.across - 1) * GAP) / self.across
+
+    def left(self, panel: int) -> float:
+        """Where the labels of a panel begin, or its cells if it has none."""
+        column = panel % self.across
+        return column * (self.drawn - self.shared + GAP) + (self.shared if column else 0.0)
+
+
+def _places(every: Sequence[Axes], kind: As, across: int, whole: float) -> PanelRows:
+    """Of panels with these tokens; if all have the same rows, these are named once in each row of panels."""
+    if kind == "links":
+        return PanelRows(across, whole, 0.0, frozenset())
+    rows = {tuple((unit.text, unit.special) for unit in axes.rows) for axes in every}
+    unnamed = frozenset(i for i in range(len(every)) if len(rows) == 1 and i % across)
+    return PanelRows(across, whole, max(map(label_room, every)), unnamed)
 
 
 def _shared_scale(
     kind: As, scale: str, width: float, top: float, theme: Theme, colours: tuple[str, ...]
 ) -> tuple[Mark, ...]:
-    """The scale below all panels: what their colours or opacities mean."""
-    ramp = (theme.paper, theme.ink) if kind == "links" else colours
-    words = f"one scale{' of opacity' if kind == 'links' else ''}, {scale}"
-    return scale_bar(width, top + FOOT / 2, 90, theme, ramp, words)
+    """Below all panels: what rows and columns are, and what colours or opacities mean."""
+    y = top + FOOT / 2
+    if kind == "links":
+        return scale_bar(width, y, 90, theme, (theme.paper, theme.ink), f"one scale of opacity, {scale}")
+    axes = Text(0, y, AXES, 11, theme.muted)
+    return (axes, *scale_bar(width, y, 90, theme, colours, f"one scale, {scale}"))
 
 
 def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
@@ -161,9 +201,11 @@ def drawings_of(
     largest: float = math.inf,
     height: float = TALL,
     spacing: Spacing = ON_SCREEN,
+    unnamed: Container[int] = (),
 ) -> list[PanelDrawing]:
     """What is drawn below each panel's title. All panels have the same layout, so that cells can be compared by
-    position. Links are at most ``height`` high if their rows allow it."""
+    position. Links are at most ``height`` high if their rows allow it. The matrices of ``unnamed`` panels have no
+    labels of rows, because those of another one serve them, too, and are narrower by their room."""
     every = [units(p.attention, view) for p in panels]
     most = max(len(side) for axes in every for side in axes)
     label = [token_room(axes, spacing) if kind == "links" else label_room(axes) for axes in every]
@@ -171,24 +213,44 @@ def drawings_of(
     parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
     top = max(part.top for part in parts) if view.scale == "head" else None
     drawings = []
-    for panel, axes, part, spot in zip(panels, every, parts, held, strict=True):
+    for i, (panel, axes, part, spot) in enumerate(zip(panels, every, parts, held, strict=True)):
         if kind == "links":
             strands = [strand(panel.attention, panel.head, view, axes, theme, top)]
             drawn, spread = link_marks(strands, axes, spot, width, theme, room, height - TOP, spacing)
             drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:
             matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
-            drawn, layout = matrix_marks(matrix, width, theme, lines, largest, room, BESIDE)
+            wide, is_named = (width - room.label, False) if i in unnamed else (width, True)
+            drawn, layout = matrix_marks(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
             drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout)))
     return drawings
 
 
-def _panel(panels: Sequence[Panel], panel: Panel, drawing: PanelDrawing, width: float, theme: Theme) -> PanelDrawing:
+def _rows(
+    panels: Sequence[Panel], drawings: Sequence[PanelDrawing], places: PanelRows, theme: Theme
+) -> tuple[list[Mark], float]:
+    """The panels with their titles, row by row, and where they end."""
+    marks: list[Mark] = []
+    y = 0.0
+    for start in range(0, len(panels), places.across):
+        row = range(start, min(start + places.across, len(panels)))
+        made = [_panel(panels, panels[i], drawings[i], places, i in places.unnamed, theme) for i in row]
+        for i, one in zip(row, made, strict=True):
+            marks += moved(one.marks, places.left(i), y)
+        y += max(one.height for one in made) + 18
+    return marks, y - 8
+
+
+def _panel(
+    panels: Sequence[Panel], panel: Panel, drawing: PanelDrawing, places: PanelRows, is_unnamed: bool, theme: Theme
+) -> PanelDrawing:
+    """A panel with its title above its cells."""
     attention, head, name = panel
+    left, width = 0.0 if is_unnamed else places.label, max(NARROW, places.drawn - places.label)
     title = f"{caption.named(attention, head)}  {name}".strip()
-    marks: list[Mark] = [Text(0, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
+    marks: list[Mark] = [Text(left, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
     lines = wrapped(_whose(panels, panel), width, 11, 2)
-    marks += [Text(0, 26 + 14 * i, line, 11, theme.muted) for i, line in enumerate(lines)]
+    marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in enumerate(lines)]
     below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, 2)) for p in panels)  # rows begin at one height
     return PanelDrawing((*marks, *moved(drawing.marks, 0, below)), drawing.height + below)
 
@@ -226,22 +288,17 @@ def _sentences(attention: Attention) -> str:
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
 
 
-def _rows(sets: Sequence[PanelDrawing], width: float, across: int) -> tuple[list[Mark], float]:
-    marks: list[Mark] = []
-    y = 0.0
-    for start in range(0, len(sets), across):
-        row = sets[start : start + across]
-        for i, one in enumerate(row):
-            marks += moved(one.marks, i * (width + GAP), y)
-        y += max(one.height for one in row) + 18
-    return marks, y - 8
-
-
 def figure_words(
-    panels: Sequence[Panel], view: View, parts: Sequence[Block], figure: tuple[str, str], scale: str, pin_of: int
+    panels: Sequence[Panel],
+    view: View,
+    parts: Sequence[Block],
+    figure: tuple[str, str],
+    scale: str,
+    pin_of: int,
+    is_partly_held: bool = False,
 ) -> caption.Words:
     """Caption, description and metadata of panels that may come from several readings. ``figure``: what kind of figure
-    it is, and how its heads are drawn."""
+    it is, and how its heads are drawn. ``is_partly_held``: some of the panels lack what is held."""
     kind, drawn = figure
     readings = {p.attention.key: caption.reading(p.attention) for p in panels}
     named = [f"{caption.named(p.attention, p.head)}{f' ({p.name})' if p.name else ''}" for p in panels]
@@ -253,7 +310,7 @@ def figure_words(
     every = [panel.attention for panel in panels]
     title = caption.titled(kind, every)
     sentences = [caption.stopped(f"{title}: {listed}"), caption.quantities(every)]
-    sentences += [caption.done(every, view, drawn), caption.held(pinned, view), scale]
+    sentences += [caption.done(every, view, drawn), caption.held(pinned, view, drawn, is_partly_held), scale]
     sentences += [caption.hidden_note(every, view, parts)]
     about = {
         "figure": kind,

@@ -15,7 +15,6 @@ from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.compare import PanelDrawing, check, figure_words, wrapped
 from mha_viz.figures.heatmap import (
-    BESIDE,
     FAINT,
     FOOT,
     LARGEST,
@@ -61,11 +60,11 @@ def difference(
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
     lines, most_high = not size.transparent, size.tallest - FOOT - _above(first, second, size.pixels)
-    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, fade=BESIDE, height=most_high)
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     end = parts[0].size(top)
     words = f"−{end} to +{end}"
     marks += foot(layout, theme, theme.signed, words)
-    marked = f"−{parts[0].size(FAINT * top)}" if layout.cell >= MARKED and top else ""
+    marked = f"−{parts[0].size(FAINT * top)}" if theme.has_minus and layout.cell >= MARKED and top else ""
     title = _minus(first, second, layout.width, theme, marked)
     one, two = told_apart(first, second)
     scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
@@ -74,7 +73,7 @@ def difference(
         title.height + layout.height + FOOT,
         centred((*title.marks, *moved(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*unlabelled(layout), *_unmarked(layout)),
+        notes=(*unlabelled(layout), *_unmarked(layout, theme)),
         **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
     return sheet(drawn, size)
@@ -82,7 +81,7 @@ def difference(
 
 def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
     """The line above a difference: what is subtracted from what, and which colour is whose. ``marked`` is the
-    difference from which on cells carry a minus, empty if they are too small for one."""
+    difference from which on cells carry a minus, empty if they carry none."""
     one, two = told_apart(first, second)
     title = _title(first, second, width)
     marks: list[Mark] = [Text(0, 9 + LINE * at, line, 14, theme.ink, weight=600) for at, line in enumerate(title)]
@@ -109,11 +108,11 @@ def _above(first: Panel, second: Panel, width: float) -> float:
     return ABOVE + LINE * (len(_title(first, second, width)) - 1)
 
 
-def _unmarked(layout: HeatmapLayout) -> tuple[Note, ...]:
-    """A note that only the colour shows the sign, if cells are too small for a minus."""
-    if layout.cell >= MARKED:
+def _unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
+    """A note that nothing shows the sign in grey, if cells are too small for a minus."""
+    if not theme.has_minus or layout.cell >= MARKED:
         return ()
-    return (Note("", "Cells are too small to carry a minus: their sign is in colour alone. Raise width_mm."),)
+    return (Note("", "Cells are too small to carry a minus, so that grey does not show their sign. Raise width_mm."),)
 
 
 def told_apart(first: Panel, second: Panel) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import ONLY, in_model
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Text
+from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels, Text
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import scale_bar
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
@@ -40,7 +40,7 @@ def grid(
     parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
     marks = grid_marks(parts, layout, view.scale, theme, *names_of(attention, layers, numbers, layout))
     every = [part for row in parts for part in row]
-    marks += foot(attention, layout, theme, every, view.scale)
+    marks += foot(attention, layout, theme, every, view.scale, scale_colours(every, theme))
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
@@ -104,14 +104,21 @@ def column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list
     ]
 
 
-def foot(attention: Attention, layout: GridLayout, theme: Theme, parts: Sequence[Block], scale: str) -> list[Mark]:
-    """Below all maps: what rows and columns are, and the colour scale with its range."""
+def foot(
+    attention: Attention,
+    layout: GridLayout,
+    theme: Theme,
+    parts: Sequence[Block],
+    scale: str,
+    ramp: tuple[str, ...] | Pixels,
+) -> list[Mark]:
+    """Below all maps: what rows and columns are, and the colour scale ``ramp`` with its range."""
     y = layout.height + FOOT / 2
     rows = "" if _has_kept_heads(attention) else "rows: layers"
     columns = "" if QUANTITIES[attention.quantity].of_layers else "columns: heads"
     axes = Text(0, y, "   ".join(filter(None, (rows, columns))), 11, theme.muted)
     words = span_of_each(attention, scale, parts)
-    return [axes, *scale_bar(layout.width, y, 60, theme, scale_colours(parts, theme), words)]
+    return [axes, *scale_bar(layout.width, y, 60, theme, ramp, words)]
 
 
 def span_of_each(attention: Attention, scale: str, parts: Sequence[Block]) -> str:

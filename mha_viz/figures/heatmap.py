@@ -38,10 +38,13 @@ LETTERS = 40  # characters of a token that are measured
 LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise five tokens would fill a page with 25 numbers
 LABELLED = 11  # from this cell size on, each row and column has its label
 HAIRLINES = 10  # from this cell size on, there are lines between cells
-MARKED = 4  # from this cell size on, cells below 0 carry a minus
+FRAMED = 6  # from this cell size on, what is held has a frame; smaller cells would be hidden by it
+FRAME, HALO, TICK = 1.5, 3.5, 4  # pixels: a frame, the paper around it, and a tick beside small cells
+MARKED = 4  # from this cell size on, cells below 0 carry a minus in the grey theme
 FAINT = 0.1  # share of the largest difference: smaller ones need no minus, because their colour is hardly visible
 DEEP = 0.52  # share of the largest difference from which a cell is nearer to the ink than to the paper
 GAP = 11  # gap between a colour scale and its words, pixels
+SHADES = slice(None, None, 5)  # of the 256 shades, those on a printed colour scale: 0, 5, …, 255
 FOOT = 26  # room below a matrix for the names of the axes and the colour scale, pixels
 
 
@@ -60,11 +63,6 @@ class Room(NamedTuple):
 
     label: float
     most: int
-
-
-# How much the cells fade that are not held: the opacity of the paper over them.
-ALONE = 0.62
-BESIDE = 0.5  # lighter than in a figure of one head, because the other rows are compared
 
 
 def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
@@ -109,14 +107,15 @@ def matrix_marks(
     lines: bool = True,
     largest: float = math.inf,
     room: Room | None = None,
-    fade: float = ALONE,
     height: float = TALL,
+    has_row_labels: bool = True,
 ) -> tuple[tuple[Mark, ...], HeatmapLayout]:
     """A matrix with labels in at most ``width`` × ``height`` pixels, if cells of 2 pixels fit; no cell exceeds
     ``largest``."""
     rows, cols = matrix.axes
     label, most = room or Room(label_room(matrix.axes), 0)
-    layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), label, height, largest)
+    across = label if has_row_labels else 0
+    layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), across, height, largest, label)
     if not rows or not cols:
         return (), layout
     marks: list[Mark] = [
@@ -124,8 +123,8 @@ def matrix_marks(
     ]
     marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
     marks += minuses(matrix, layout, theme)
-    marks += _veils(matrix, layout, theme, fade)
-    for is_row in (True, False):
+    marks += _frame(matrix, layout, theme, has_halo=lines)
+    for is_row in (True, False) if has_row_labels else (False,):
         marks += _axis_labels(matrix, layout, theme, is_row)
     return tuple(marks), layout
 
@@ -160,9 +159,8 @@ def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list
 
 
 def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
-    """A minus in every cell of a difference that is clearly below 0, because without colour the two ends of the scale
-    look alike."""
-    if matrix.d is None or layout.cell < MARKED:
+    """A minus in every cell that is clearly below 0, in the grey theme, where the two ends of the scale look alike."""
+    if not theme.has_minus or matrix.d is None or layout.cell < MARKED:
         return []
     d, cell = matrix.d.astype(np.float64), layout.cell
     largest, high = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
@@ -178,30 +176,20 @@ def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
     ]
 
 
-def _veils(matrix: Matrix, layout: HeatmapLayout, theme: Theme, opacity: float) -> list[Mark]:
-    """Everything that is not held fades; what is held gets a frame."""
+def _frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) -> list[Mark]:
+    """A frame around what is held; of cells that a frame would hide, a tick beside their row and above their column.
+    No cell fades: its colour is its number. ``has_halo``: the frame is seen on cells of every colour."""
     if matrix.held is None:
         return []
     (row, col), (left, top, cell) = matrix.held, (layout.left, layout.top, layout.cell)
-    rows, cols = len(matrix.axes.rows), len(matrix.axes.cols)
-    boxes: list[tuple[float, float, float, float]] = []
-    if row is not None:
-        below = top + (row + 1) * cell
-        boxes += [(left, top, cols * cell, row * cell), (left, below, cols * cell, layout.height - below)]
-    if col is not None:
-        y, high = (top, rows * cell) if row is None else (top + row * cell, cell)
-        right = left + (col + 1) * cell
-        boxes += [(left, y, col * cell, high), (right, y, layout.width - right, high)]
-    marks: list[Mark] = [Rect(x, y, w, h, fill=theme.paper, opacity=opacity) for x, y, w, h in boxes if w > 0 and h > 0]
-    frame = Rect(
-        left + (col or 0) * cell,
-        top + (row or 0) * cell,
-        cell * (cols if col is None else 1),
-        cell * (rows if row is None else 1),
-        stroke=theme.accent,
-        stroke_width=1.5,
-    )
-    return [*marks, frame]
+    x, wide = (left, len(matrix.axes.cols) * cell) if col is None else (left + col * cell, cell)
+    y, high = (top, len(matrix.axes.rows) * cell) if row is None else (top + row * cell, cell)
+    if cell >= FRAMED:
+        lines = [(theme.paper, HALO)] * has_halo + [(theme.accent, FRAME)]
+        return [Rect(x, y, wide, high, stroke=colour, stroke_width=width) for colour, width in lines]
+    beside = [Rect(left - TICK - 1, y, TICK, high, fill=theme.accent)] if row is not None else []
+    above = [Rect(x, top - TICK - 1, wide, TICK, fill=theme.accent)] if col is not None else []
+    return [*beside, *above]
 
 
 def label_step(layout: HeatmapLayout) -> tuple[float, int]:
@@ -232,7 +220,7 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bo
     for i in sorted(with_label(side, every, held)):
         unit = side[i]
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
-        colour = theme.accent if held == i else theme.muted if unit.special or held is not None else theme.ink
+        colour = theme.accent if held == i else theme.muted if unit.special else theme.ink
         weight: Strength = 600 if held == i else 400
         x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
         text, turn = fonts.cut(unit.text, size, LABEL - 6, weight), 0 if is_row else 90
@@ -263,8 +251,12 @@ def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str)
     return (axes, *scale_bar(layout.width, y, bar, theme, ramp, words))
 
 
-def scale_bar(right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
-    """A colour scale that ends at ``right``, followed by its range in words."""
+def scale_bar(
+    right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...] | Pixels, words: str
+) -> tuple[Mark, ...]:
+    """A colour scale that ends at ``right``, followed by its range in words; ``ramp``: its stops, or its colours
+    [line, place, rgb]."""
     x = right - fonts.width(words, 11) - GAP - bar
-    colours = palette(ramp)[None, ::4]  # [1, 64, rgb]
-    return (CellPicture(x, y - 4, bar, 8, colours), Text(right, y, words, 11, theme.muted, anchor="end"))
+    colours = palette(ramp)[None, SHADES] if isinstance(ramp, tuple) else ramp
+    high = 8 if len(colours) == 1 else 14
+    return (CellPicture(x, y - high / 2, bar, high, colours), Text(right, y, words, 11, theme.muted, anchor="end"))

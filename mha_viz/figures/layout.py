@@ -20,14 +20,15 @@ LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # margin on every side of a file, pixels: letters extend a little beyond their places
 TALL = 100_000  # a file may be as high as necessary
 
-LOOKS = ("light", "dark")
+LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
 LIMITS = {"width_mm": (20, 2000), "font_pt": (3, 40), "max_height_mm": (20, 10_000)}  # the least and the greatest value
 
 
 @dataclass(frozen=True)
 class Size:
-    """The format of a figure: ``width_mm`` (85 fits one column, 178 two), ``font_pt`` of its labels, light or dark
-    ``look``, ``transparent`` for no background, ``max_height_mm`` (220 leaves room for a caption on A4).
+    """The format of a figure: ``width_mm`` (85 fits one column, 178 two), ``font_pt`` of its labels, ``look``
+    (light, dark, or grey for print without colour), ``transparent`` for no background, ``max_height_mm`` (220 leaves
+    room for a caption on A4).
 
     Crowded labels are up to a quarter smaller. Links that would be higher than ``max_height_mm`` are set in columns, or
     show a window around the held token. A heatmap without room for the label of every token shows such a window, too;
@@ -38,7 +39,7 @@ class Size:
 
     width_mm: float = TWO_COLUMN_MM
     font_pt: float = 8.0
-    look: Literal["light", "dark"] = "light"
+    look: Literal["light", "dark", "grey"] = "light"
     transparent: bool = False
     max_height_mm: float = PAGE_MM
 
@@ -48,7 +49,7 @@ class Size:
             if not isinstance(value, int | float) or not low <= value <= high:
                 raise SettingError(f"{name} is {value!r:.40}.", f"Expected a number from {low} to {high}.")
         if self.look not in LOOKS:
-            raise SettingError(f"look is {str(self.look)[:40]!r}.", "Expected light or dark.")
+            raise SettingError(f"look is {str(self.look)[:40]!r}.", "Expected light, dark or grey.")
 
     @property
     def scale(self) -> float:
@@ -166,13 +167,20 @@ class HeatmapLayout(NamedTuple):
 
 
 def heatmap_layout(
-    width: float, rows: int, cols: int, label: float, height: float = TALL, largest: float = 44
+    width: float,
+    rows: int,
+    cols: int,
+    label: float,
+    height: float = TALL,
+    largest: float = 44,
+    above: float | None = None,
 ) -> HeatmapLayout:
-    """The same as ``heatmapLayout``. ``label``: the room for the labels on both axes; ``largest`` limits a cell and may
-    be raised so that a file becomes as wide as requested."""
-    fits = max(2.0, min(largest, (width - label) / max(cols, 1), (height - label) / max(rows, 1)))
+    """The same as ``heatmapLayout``. ``label``: the room for the labels on both axes, ``above`` that of the columns
+    where it is another; ``largest`` limits a cell and may be raised so that a file becomes as wide as requested."""
+    top = label if above is None else above
+    fits = max(2.0, min(largest, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
     cell = math.floor(fits) if fits >= 4 else math.floor(fits * 2) / 2
-    return HeatmapLayout(cell, label, label, label + cell * cols, label + cell * rows)
+    return HeatmapLayout(cell, label, top, label + cell * cols, top + cell * rows)
 
 
 def bend(left: float, right: float) -> float:

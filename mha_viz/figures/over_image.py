@@ -19,14 +19,16 @@ from mha_viz.drawing.table import Table
 from mha_viz.errors import SettingError, ShapeError
 from mha_viz.figures import caption
 from mha_viz.figures.grid import FOOT, column_names, foot, names_of, row_name, span_of_each
+from mha_viz.figures.heatmap import SHADES
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
-from mha_viz.figures.theme import THEMES, Theme
-from mha_viz.figures.view import Block, View, painted, shades
+from mha_viz.figures.theme import THEMES, Theme, palette
+from mha_viz.figures.view import Block, View, painted, scale_colours, shades
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
 SHARP = 1600  # pixels of an image along all heads of a row, and of a column
 FAINT = 0.45  # of an image's own light and shade, where no attention is
+GREYS = 8  # of an image, on the colour scale
 DENSE = 0.85  # how much the colour of the largest weight covers the image
 
 COLUMNS = ("layer", "head", "row", "column", "value")
@@ -135,13 +137,16 @@ def over_image(
             w = weights_of(attention, Head(layer, number), shown)
             parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
             marks.append(_picture(_seen(parts[-1], view.scale, theme, under), layout, across, y, shown))
-    marks += [*column_names(layout, columns, theme), *foot(attention, layout, theme, parts, view.scale)]
+    marks += [
+        *column_names(layout, columns, theme),
+        *foot(attention, layout, theme, parts, view.scale, _ramp(parts, theme, under)),
+    ]
     drawing = Drawing(
         layout.width,
         layout.height + FOOT,
         tuple(marks),
         background=None if size.transparent else theme.paper,
-        **_words(attention, heads, shown, span_of_each(attention, view.scale, parts)),
+        **_words(attention, heads, shown, span_of_each(attention, view.scale, parts), under is not None),
     )
     return sheet(drawing, size)
 
@@ -170,12 +175,28 @@ def _seen(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
     if under is None:
         return cells
     sharp = len(under) // len(part.w)
-    share = shades(part.w, scale) / 255 * DENSE
-    colours, opacity = (each.repeat(sharp, 0).repeat(sharp, 1) for each in (cells, share[..., None]))
+    share = (shades(part.w, scale) / 255).repeat(sharp, 0).repeat(sharp, 1)
+    return _over(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, under)
+
+
+def _over(colours: Pixels, share: Grey, theme: Theme, under: Grey) -> Pixels:
+    """[row, column, rgb]: colours over the faint image, the more opaque the larger the ``share`` [row, column]."""
     paper = np.array(ImageColor.getrgb(theme.paper))
     faint = paper + FAINT * (255 * under[..., None] - paper)
-    seen: Pixels = np.rint(faint + opacity * (colours - faint)).astype(np.uint8)
+    seen: Pixels = np.rint(faint + DENSE * share[..., None] * (colours - faint)).astype(np.uint8)
     return seen
+
+
+def _ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str, ...] | Pixels:
+    """The colour scale: its stops or, over an image, what each colour looks like on black, in the first line, to
+    white, in the last."""
+    stops = scale_colours(parts, theme)
+    if under is None:
+        return stops
+    place = np.linspace(0, 1, 256)[SHADES]
+    share = np.abs(2 * place - 1) if stops == theme.signed else place
+    greys = np.linspace(0, 1, GREYS)[:, None]
+    return _over(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(place))))
 
 
 def _picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: Held) -> CellPicture:
@@ -191,13 +212,14 @@ def _token(attention: Attention, shown: Held) -> str:
     return text.tokens[shown.token].text
 
 
-def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str) -> caption.Words:
+def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str, is_over: bool) -> caption.Words:
     whole = len(heads) == attention.layers * attention.heads
     listed = caption.all_of(attention) if whole else ", ".join(caption.named(attention, head) for head in heads)
     token, patches = f"“{_token(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
     way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
     title = f"Attention over an image: {listed} of {called(attention.model)}, {way}"
     done = "".join(f", {each}" for each in (caption.steps(attention),) if each)
-    sentences = (f"{title}{done}.", caption.quantities([attention]), f"Colour: {colours}.")
+    how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
+    sentences = (f"{title}{done}.", caption.quantities([attention]), f"Colour: {colours}{how}.")
     about = {"figure": "image", "model": called(attention.model), "revision": attention.revision, "patches": patches}
     return {"caption": " ".join(filter(None, sentences)), "alt": f"{title}.", "about": about}

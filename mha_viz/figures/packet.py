@@ -35,7 +35,7 @@ from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import in_model
 from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.figures.theme import THEMES
 from mha_viz.heads import in_link
 from mha_viz.text import TokenizedText
 
@@ -46,7 +46,7 @@ MATRIX_BYTES = 4_000_000  # of heads that are drawn together
 COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
 COARSE_BITS = 8
 THUMB_BYTES = 200_000  # of all thumbnails together
-_THEMES = {"light": LIGHT._asdict(), "dark": DARK._asdict()}
+_THEMES = {name: theme._asdict() for name, theme in THEMES.items()}
 ISOLATED_SPECIALS = 8  # the most special tokens with a thumbnail row each
 
 

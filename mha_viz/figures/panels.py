@@ -24,7 +24,7 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import SettingError
 from mha_viz.figures.caption import steps
 from mha_viz.figures.packet import OpenHead, Overview, _header, _packed, axis_tokens, quantised
-from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.figures.theme import THEMES
 from mha_viz.figures.view import Focus, Unit, View, focus, units
 from mha_viz.text import Alignment, TokenizedText, align, clean
 
@@ -217,7 +217,7 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
         **_tables([reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}),
         "compared": [[_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
         "divergence": _divergences(panels, of, distinct, pairs),
-        "themes": {"light": LIGHT._asdict(), "dark": DARK._asdict()},
+        "themes": {name: theme._asdict() for name, theme in THEMES.items()},
     }
     if any(reading.attention.is_cross for reading in distinct):
         keys = [reading.attention.keys for reading in distinct]

@@ -4,8 +4,9 @@ Weights use a one-hue sequential ramp whose lightness changes evenly, so that it
 diverge from the colour of weight 0 to blue and to orange, which colour-blind readers tell apart. The heads of a layer
 have 16 distinct colours of alternating lightness (hues in OKLCH), which then repeat.
 
-Without colour, the two ends of a difference look alike, and so do some heads: cells below 0 carry a minus, and of heads
-drawn together, the lines of the second, third and fourth are dashed.
+Of heads drawn together, the lines of the second, third and fourth are dashed, because some look alike without colour.
+The grey theme is for print without colour: the two ends of a difference are one grey there, so that cells below 0 carry
+a minus.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Theme(NamedTuple):
     """One colour scheme. ``ramp``: from weight 0 to weight 1. ``heads``: colour of head number i % 16.
 
     ``signed``: from difference -1 over 0 to +1. ``ink``, ``muted`` and ``accent`` are for text, ``paper`` is the
-    background. ``dashes``: those of the lines of heads that are drawn together, in their order.
+    background. ``dashes``: those of the lines of heads that are drawn together, in their order. ``has_minus``: cells
+    below 0 carry a minus, because their colour does not show the sign.
     """
 
     ramp: tuple[str, ...]
@@ -37,6 +39,7 @@ class Theme(NamedTuple):
     accent: str
     paper: str
     dashes: tuple[tuple[int, ...], ...] = DASHES
+    has_minus: bool = False
 
 
 LIGHT = Theme(
@@ -57,8 +60,17 @@ DARK = Theme(
     signed=("#def6ff", "#5fb0ea", "#1a588f", "#1d2125", "#8a4413", "#f08c3e", "#ffe3cc"),
     ink="#ebe8e2", muted="#a3a8ae", accent="#79c0f1", paper="#14171a",
 )  # fmt: skip
+GREY = Theme(
+    ramp=("#f4f4f4", "#d5d5d5", "#acacac", "#7d7d7d", "#484848", "#0f0f0f"),
+    heads=(
+        "#141414", "#666666", "#2e2e2e", "#747474", "#1c1c1c", "#5a5a5a", "#363636", "#6c6c6c",
+        "#0c0c0c", "#606060", "#262626", "#707070", "#424242", "#545454", "#3c3c3c", "#4e4e4e",
+    ),
+    signed=("#0f0f0f", "#555555", "#acacac", "#f4f4f4", "#acacac", "#555555", "#0f0f0f"),
+    ink="#1a1a1a", muted="#5f5f5f", accent="#000000", paper="#ffffff", has_minus=True,
+)  # fmt: skip
 FONT = "Source Sans, sans-serif"
-THEMES = {"light": LIGHT, "dark": DARK}
+THEMES = {"light": LIGHT, "dark": DARK, "grey": GREY}
 
 
 def rgba(colour: str, opacity: float = 0.25) -> str:

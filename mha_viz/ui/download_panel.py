@@ -21,7 +21,7 @@ from mha_viz.errors import ExportError, MhaVizError
 from mha_viz.figure import Figure
 from mha_viz.figures import recipe
 from mha_viz.figures.compare import As
-from mha_viz.figures.layout import ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
+from mha_viz.figures.layout import LOOKS, ONE_COLUMN_MM, PAGE_MM, TWO_COLUMN_MM, Size
 from mha_viz.figures.panels import Panel, mismatch, pin_for
 from mha_viz.figures.theme import Theme
 from mha_viz.figures.view import SETTINGS, View, focus, units
@@ -265,9 +265,9 @@ def _size() -> Size:
         width = given if unit == "mm" else 25.4 * given
     font = columns[1].number_input("Label size, pt", 4.0, 20.0, 8.0, 0.5, "%g", key="take_font")
     high = columns[2].number_input("Height up to, mm", 20.0, 10_000.0, PAGE_MM, 10.0, "%g", key="take_height")
-    look = columns[3].selectbox("Theme", ["light", "dark"], key="take_look")
+    look = columns[3].selectbox("Theme", LOOKS, key="take_look")
     clear = st.checkbox("Transparent background", key="take_clear")
-    return Size(width, font, "dark" if look == "dark" else "light", clear, high)
+    return Size(width, font, look, clear, high)
 
 
 def image(figure: Figure, alt: str) -> str:

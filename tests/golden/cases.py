@@ -16,11 +16,11 @@ from mha_viz.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
 from mha_viz.figures.compare import drawings_of
 from mha_viz.figures.difference import difference_matrix, signed
 from mha_viz.figures.grid import grid_marks
-from mha_viz.figures.heatmap import BESIDE, Matrix, matrix_marks
+from mha_viz.figures.heatmap import Matrix, matrix_marks
 from mha_viz.figures.layout import grid_layout
 from mha_viz.figures.links import TOP, link_marks, strand
 from mha_viz.figures.panels import Panel, held_by_panels, pack, pin_for
-from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.theme import GREY, LIGHT, Theme
 from mha_viz.figures.view import View, block, focus, painted, units
 from mha_viz.text import Piece, TokenizedText, tokenized
 
@@ -93,8 +93,8 @@ def everything() -> dict[str, Any]:
     side with the difference of two."""
     attention = reading()
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut", plain_cut):
-        cases = {name: drawn(attention, view) for name, view in VIEWS.items()}
-        signed_cases = {name: drawn(with_signs(), view) for name, view in WITH_SIGNS.items()}
+        cases = {name: drawn(attention, view, LIGHT) for name, view in VIEWS.items()}
+        signed_cases = {name: drawn(with_signs(), view, GREY) for name, view in WITH_SIGNS.items()}
         beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
     text = attention.text
     words = {
@@ -108,12 +108,12 @@ def everything() -> dict[str, Any]:
         "words": [t.text for t in text.by_words().tokens],
         "matrices": _written(attention),
     }
-    theme = {**LIGHT._asdict()}
     panels = base64.b64encode(pack(three())).decode()
     return {
         "width": WIDTH,
         "open": [h.head for h in HEADS],
-        "theme": theme,
+        "theme": LIGHT._asdict(),
+        "grey": GREY._asdict(),  # of the numbers with a sign, whose cells carry a minus there
         "reading": words,
         "cases": cases,
         "signed": {"matrices": _written(with_signs()), "cases": signed_cases},
@@ -139,19 +139,19 @@ def plain_cut(text: str, size: float, room: float, weight: int = 400) -> str:
     return text[:fits] + "…"
 
 
-def drawn(attention: Attention, view: View) -> dict[str, Any]:
+def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
     """The marks of one view."""
     axes = units(attention, view)
     held = focus(axes, view)
     part = block(attention, HEADS[0], view, axes)
-    matrix = Matrix(painted(part, view.scale, LIGHT), axes, held, part.w if part.signed else None)
-    heat, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44)
-    strands = [strand(attention, head, view, axes, LIGHT, place=place) for place, head in enumerate(HEADS)]
-    ends_and_links, _ = link_marks(strands, axes, held, WIDTH, LIGHT)
+    matrix = Matrix(painted(part, view.scale, theme), axes, held, part.w if part.signed else None)
+    heat, _ = matrix_marks(matrix, WIDTH, theme, largest=44)
+    strands = [strand(attention, head, view, axes, theme, place=place) for place, head in enumerate(HEADS)]
+    ends_and_links, _ = link_marks(strands, axes, held, WIDTH, theme)
     links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
     parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     columns = [*map(str, range(attention.heads))]
-    grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, LIGHT, ["L0"], columns)
+    grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, theme, ["L0"], columns)
     marks = {"heatmap": heat, "links": links, "grid": grid}
     return {
         "view": asdict(view),
@@ -173,7 +173,7 @@ def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dic
         subtracted = signed(two[0], two[1], view)
         side, pin = pin_for(panels, diff, pin_of, view)
         matrix = difference_matrix(subtracted, two[side], replace(view, pin=pin), LIGHT)
-        marks, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44, fade=BESIDE)
+        marks, _ = matrix_marks(matrix, WIDTH, LIGHT, largest=44)
         case["difference"] = [as_dict(m) for m in marks]
     return case
 

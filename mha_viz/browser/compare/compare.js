@@ -46,7 +46,7 @@ class Compare {
   constructor(root, send, locate) {
     const stage = new Stage(send, locate, this.#drawing());
     const read = /** @type {Stores["read"]} */ (/** @type {unknown} */ ({ set: null, derived: null })); // nothing yet
-    const look = /** @type {Look} */ ({ veil: 0.5 }); // lighter than in the explorer: the other rows are compared
+    const look = /** @type {Look} */ ({});
     this.#root = root;
     this.#stores = { read, stage, look };
     this.#part = page({

@@ -54,7 +54,10 @@ export function drawDifference({ read, stage, look }, part) {
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
   const end = number(result.top, { quantity: result.kind.quantity });
-  part.diffLess.replaceChildren(`more in panel ${diff[0] + 1}, marked −  `, amount(`−${end}`));
+  part.diffLess.replaceChildren(
+    `more in panel ${diff[0] + 1}${look.hasMinus ? ", marked −" : ""}  `,
+    amount(`−${end}`),
+  );
   part.diffMore.replaceChildren(amount(`+${end}`), `  more in panel ${diff[1] + 1}`);
   part.list.replaceChildren(...result.largest.map((cell) => listed(stage, diff, result, cell)));
   if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));

@@ -133,7 +133,6 @@ function drawPanel(stores, panel, index, here, all) {
   panel.says.classList.toggle("rest", !here);
   const note = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
   if (panel.note.textContent !== note) panel.note.textContent = note;
-  panel.all.classList.toggle("lacks", !!here?.missing);
   const what = `${view.as === "links" ? "Token links" : "Heatmap"} of panel ${index + 1}, ${nameOf(set, index).name}`;
   panel.canvas.setAttribute("aria-label", `${what}. ${panel.says.textContent}`);
 }

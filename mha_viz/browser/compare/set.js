@@ -1,6 +1,6 @@
 // Panels to compare, as figures/panels.py packs them: their readings, and which of their words correspond.
 import { keysOf, mapName, paperMapName, unpack } from "../reading.js";
-/** @import { Axis, Reading, Theme, TypedAxis } from "../reading.js" */
+/** @import { Axis, Reading, Themes, TypedAxis } from "../reading.js" */
 
 /**
  * The texts of rows, or of columns, of all readings of some panels, and which of their words stand for each other.
@@ -20,7 +20,7 @@ import { keysOf, mapName, paperMapName, unpack } from "../reading.js";
  * @property {number[]} sizes
  * @property {(string | null)[][]} compared
  * @property {(number | null)[][]} divergence
- * @property {{ light: Theme, dark: Theme }} themes
+ * @property {Themes} themes
  * @property {{ diff: string, special?: string }} [start]
  */
 /** @typedef {Omit<Sides, "readings"> & PanelsFields} Panels */

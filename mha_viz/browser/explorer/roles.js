@@ -69,7 +69,7 @@ export function counted(roles) {
 const glyphOf = (name) => make("b", { class: `glyph ${name}` });
 
 // The glyph of each of `count` heads, that of its first role or of the kind in the filter, grey if that kind does not
-// show in this text; a small shape for each further kind; and a veil over the heads without the kind in the filter.
+// show in this text; a small shape for each further kind; and an outline around the heads of the kind in the filter.
 // `place` positions an element on a head.
 /**
  * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
@@ -91,7 +91,7 @@ export function drawBadges(roles, count, sought, place, colours) {
     }
     if (kinds.length) box.setAttribute("aria-label", kinds.join(", "));
     if (kinds.length) box.setAttribute("role", "img");
-    if (sought && first) box.style.outline = `2px solid ${colourOf(roles, sought, colours)}`;
+    if (sought && first) box.style.outline = `3px solid ${colourOf(roles, sought, colours)}`;
     return box;
   });
 }

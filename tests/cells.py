@@ -1,0 +1,47 @@
+"""The numbers of the cells of a figure, and the colours of numbers on a printed scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.drawing.table import Table
+from mha_viz.exports import Several, Subtracted
+from mha_viz.figure import Figure
+from mha_viz.figures.chart import COLUMNS
+
+Colours = npt.NDArray[np.uint8]
+Numbers = npt.NDArray[np.float64]
+
+
+def on_bar(colours: Colours, share: float) -> Numbers:
+    """The colour at a share of the printed scale, [place, rgb]."""
+    places = np.arange(len(colours))
+    at = min(max(share, 0.0), 1.0) * (len(colours) - 1)
+    return np.array([np.interp(at, places, channel) for channel in colours.T])
+
+
+def numbers_of(figure: Figure) -> list[Numbers]:
+    """The matrices that a figure writes into its CSV, in the order of its pictures."""
+    numbers = figure.numbers()
+    if isinstance(numbers, Subtracted):
+        return [numbers.difference.astype(float)]
+    if isinstance(numbers, Table):
+        return _matrices(numbers)
+    every = numbers.panels if isinstance(numbers, Several) else [numbers]
+    return [matrix.astype(float) for shown in every for matrix in shown.weights]
+
+
+def _matrices(table: Table) -> list[Numbers]:
+    """Those of a table: for each head, with rows and columns; of a chart, whose first row is below, with x and y."""
+    is_chart = table.columns == COLUMNS
+    found: dict[Any, dict[tuple[int, int], float]] = {}
+    for *which, row, column, value in table.rows:
+        place = (-int(column), int(row)) if is_chart else (int(row), int(column))  # type: ignore[arg-type]
+        found.setdefault(tuple(which), {})[place] = float(value)  # type: ignore[arg-type]
+    return [
+        np.array([[cells[r, c] for c in sorted({c for _, c in cells})] for r in sorted({r for r, _ in cells})])
+        for cells in found.values()
+    ]

@@ -17,15 +17,15 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_240,
-    "attention": 2_262,
+    "analysis": 6_290,
+    "attention": 2_280,
     "browser": 260,
-    "cli": 3_166,
+    "cli": 3_180,
     "corpus": 2_150,
     "drawing": 655,
     "exports": 2_040,
     "figure": 795,
-    "figures": 7_235,  # lines are straight beside numbers
+    "figures": 7_480,  # lines are straight beside numbers
     "files": 443,  # digests of what is stored: of downloads too
     "models": 7_570,
     "process": 910,

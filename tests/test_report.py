@@ -142,7 +142,7 @@ def test_a_report_shows_the_roles_that_were_chosen() -> None:
     assert chosen.table.equals(beats.reset_index(drop=True).astype(chosen.table.dtypes))
     assert "9 of 46 roles (syntax; established; better than the rule by part of speech)." in chosen.caption
     assert set(mv.report(minilm, kinds="position, broad").table["role"]) == {"position", "broad"}
-    with pytest.raises(SettingError, match="“beat” is not a value of only.*Did you mean beats"):
+    with pytest.raises(SettingError, match=r"“beat” is not a value of only.*Did you mean beats"):
         mv.report(minilm, only="beat")
     with pytest.raises(SettingError, match="No role is left"):
         mv.report(minilm, kinds="coreference")

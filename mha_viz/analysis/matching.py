@@ -26,7 +26,7 @@ MATCHED = (
     *("layer", "head", "other_layer", "other_head", "js", "next_js", "mean_js", "chance_js"),
     "closer_than_chance",
 )
-CLOSER = 0.9  # of chance: heads that have hardly learned anything are within a hundredth of it, on either side
+CLOSER = 0.9  # of chance: heads that have hardly learned anything are within two hundredths of it
 IN_RUNS = ("role", "detail", "runs", "of", "heads")
 
 

@@ -23,7 +23,7 @@ from mha_viz.figures.report_columns import (
     IN_LATEX,
     IN_MARKDOWN,
     OF_THIRD,
-    Measured,
+    ReportSubject,
     ReportedRole,
     Use,
     as_text,
@@ -62,7 +62,7 @@ class Report:
     caption: str
     roles: tuple[ReportedRole, ...]
     notes: tuple[str, ...]
-    of: Measured
+    of: ReportSubject
 
     @property
     def table(self) -> pd.DataFrame:
@@ -148,13 +148,12 @@ def report(
         for f, key, outcomes in zip(findings, keys, thirds, strict=True)
     )
     names = (profile.corpus, tuple(other.corpus for other in others))
-    of = Measured(*_model_of(profile), *names)
-    layers, heads = profile.shape
-    model = f"{of.model} (revision {of.revision}, {layers} layers × {heads} heads)"
-    conditions_in_words = [", ".join(shown_kinds), *(CONDITIONS[name][0] for name in conditions)]
-    choice = "; ".join(filter(None, conditions_in_words))
+    of = ReportSubject(*_model_of(profile), *names)
+    choice = "; ".join(filter(None, [", ".join(shown_kinds), *(CONDITIONS[name][0] for name in conditions)]))
     count = f"{len(roles)} of {counted(len(every), 'role')} ({choice})" if choice else counted(len(roles), "role")
-    caption = f"What heads of {model} do on {of.corpus}: {count}."
+    layers, heads = profile.shape
+    size = f"{layers} layers × {heads} heads"
+    caption = f"What heads of {of.model} (revision {of.revision}, {size}) do on {of.corpus}: {count}."
     return Report(caption, roles, (*_notes(profile, roles, tests, of), f"To cite: {citation()}"), of)
 
 
@@ -218,7 +217,7 @@ def _use(profile: Profile) -> dict[Any, Use]:
     return dict(zip(table[ROLE].itertuples(index=False, name=None), uses, strict=True))
 
 
-def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, of: Measured) -> Iterator[str]:
+def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame, of: ReportSubject) -> Iterator[str]:
     """What was looked at, how sure it is, and what else a reader needs."""
     if len(tests):
         yield _looked_at(profile, tests)

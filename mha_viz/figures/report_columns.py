@@ -75,7 +75,7 @@ class ReportedRole(NamedTuple):
     use: Use | None
 
 
-class Measured(NamedTuple):
+class ReportSubject(NamedTuple):
     """What a report is of: the model's name and revision, the corpus, and the third corpora."""
 
     model: str
@@ -84,7 +84,7 @@ class Measured(NamedTuple):
     thirds: tuple[str, ...]
 
 
-def report_cells(of: Measured, role: ReportedRole) -> tuple[Any, ...]:
+def report_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
@@ -161,7 +161,7 @@ class PrintedColumn(NamedTuple):
     width: float = 0
 
 
-def printed(of: Measured, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
+def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
     """The columns of the printed table; a corpus that chose all roles has none of its own."""
     return (
         PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.13),

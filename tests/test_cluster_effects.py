@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.analysis.corpus_effects import MASKED_WORD, CorpusEffect
 from mha_viz.analysis.profile import read_profile
 from mha_viz.attention import Head
 from mha_viz.cli import main, terminal
@@ -27,7 +27,7 @@ from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.layout import Part
 from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest
-from mha_viz.study.corpus_effects import WORD, Averages, EffectSettings, Measurement
+from mha_viz.study.corpus_effects import Averages, EffectSettings, Measurement
 from mha_viz.study.run import Progress
 from mha_viz.study.taken import Taken
 from tests.shards import cluster_of, laid_out, running, treebank, trust_of
@@ -313,7 +313,7 @@ def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
     whole = Measurement(toy, mv.open_corpus(corpus), SENTENCES)
-    assert whole.measure == WORD
+    assert whole.measure == MASKED_WORD
     [*whole.sentences()]
     layout = laid_out("a", [corpus], SHARD)
     cases, together = Cases(SENTENCES, layout.corpus, True), Taken()

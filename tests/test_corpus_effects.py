@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from mha_viz.analysis.corpus_effects import HEADING, Variant, effect_rows, variants_of
+from mha_viz.analysis.corpus_effects import HEADING, LOSS, MASKED_WORD, VECTOR, Variant, effect_rows, variants_of
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus.sources import open_corpus
@@ -24,7 +24,7 @@ from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
 from mha_viz.request import Request
-from mha_viz.study.corpus_effects import LOSS, VECTOR, WORD, EffectSettings, Measurement, Progress
+from mha_viz.study.corpus_effects import EffectSettings, Measurement, Progress
 from mha_viz.study.effects import lost_each
 from mha_viz.study.over_corpus import effect
 from mha_viz.study.taken import Taken
@@ -75,7 +75,7 @@ def plain(folder: Path, kind: Any, off: Head | None) -> Any:
 def test_masked_words_of_a_relation_lose_what_transformers_say(trees: Corpus, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, off = tiny("bert words"), Head(1, 2)
     measured = effect(trees, [off], encoder, relation="det")  # the dependents, "The"
-    assert (measured.measure, measured.cases, measured.left_out, measured.documents) == (WORD, 2, 0, 2)
+    assert (measured.measure, measured.cases, measured.left_out, measured.documents) == (MASKED_WORD, 2, 0, 2)
     falls = []
     for forms in FORMS:
         read = encoder.read_words(forms)
@@ -251,8 +251,10 @@ def test_the_command_writes_and_prints_a_table(tmp_path: Path, capsys: pytest.Ca
     printed = capsys.readouterr().out
     assert "toy on grammar, nsubj (dep_to_head): fall of log p of the masked word, zero" in printed
     assert "same layer" in printed
-    assert ("L1H1 (2-2) is used for nsubj" in printed) == measured.rows[0].used
-    assert ("no effect of L1H1 (2-2) was found" in printed) != measured.rows[0].used
+    judged = [line for line in printed.splitlines() if line.startswith("L1H1 (2-2): For nsubj it changes the answer ")]
+    assert len(judged) == 1
+    assert ("the answer most of all heads of its layer." in judged[0]) == measured.rows[0].used
+    assert ("the answer no more than other heads of its layer." in judged[0]) != measured.rows[0].used
     assert main([*command, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["heads"] == "L1H1"
 

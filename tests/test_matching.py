@@ -12,14 +12,15 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import mha_viz as mv
-from mha_viz.analysis.distance import across, divergence
-from mha_viz.analysis.matching import IN_RUNS, MATCHED, matches
+from mha_viz.analysis.distance import FloatMatrix, across, divergence
+from mha_viz.analysis.matching import CLOSER, IN_RUNS, MATCHED, Divergences, matches
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Word
 from mha_viz.errors import CorpusError, SettingError, ShapeError
 from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load
+from mha_viz.study.matching import _divergences
 from mha_viz.study.run import Progress
 
 ORDER = ((2, 0, 3, 1), (3, 2, 0, 1))  # of each layer: the head of the toy that a head of the copy was
@@ -56,9 +57,10 @@ def test_a_permuted_copy_is_matched_with_what_it_was_made_of(permuted: Encoder) 
     assert (table["js"] < 1e-6).all()
     assert (table["next_js"] > 0.01).all()
     assert (table["mean_js"] > table["js"]).all()
+    assert table["closer_than_chance"].all()
     assert (matched.one, matched.other, len(seen)) == ("permuted", "toy", 20)
     assert seen[-1].fraction == 1
-    assert "permuted with toy, 8 heads" in repr(matched)
+    assert "permuted with toy, 8 of 8 heads closer than chance" in repr(matched)
 
 
 def test_two_readings_match_on_one_text(permuted: Encoder) -> None:
@@ -76,19 +78,60 @@ def test_divergences_are_those_of_each_two_heads() -> None:
         across(weights[0], weights[1, :, :4])
 
 
+def far_from_chance(sums: FloatMatrix) -> Divergences:
+    """Divergences of pairs, with means that are farther away than any of them."""
+    return Divergences(sums, np.full(len(sums), 10.0), np.full(sums.shape[1], 10.0))
+
+
+def test_chance_is_the_mean_of_all_heads_of_the_other_run() -> None:
+    """By loops, over both heads of a pair."""
+    one, other = np.random.default_rng(2).dirichlet(np.ones(6), (2, 1, 3, 6)).astype(np.float32)
+    for weights in (one, other):
+        weights[0, 2] = np.eye(6)  # a head that both have
+    sums = _divergences(one, other)
+    matched = matches("a", "b", sums, 6, 3, 3)
+    for pair in matched.pairs:
+        (head, to) = pair.head.head, pair.other.head
+        ends = divergence(one[0, head], other[0].mean(0)), divergence(other[0, to], one[0].mean(0))
+        assert pair.chance_js == pytest.approx(min(ends), abs=1e-5)
+        assert pair.closer_than_chance == (pair.js < CLOSER * min(ends))
+        assert pair.chance_js <= pair.mean_js + 1e-6, "the divergence is convex"
+    assert [pair.closer_than_chance for pair in matched.pairs if pair.head.head == 2] == [True]
+
+
+def test_heads_of_random_rows_are_no_closer_than_chance() -> None:
+    """However many there are to choose from: 40 heads, of which the matching takes the nearest."""
+    one, other = np.random.default_rng(3).dirichlet(np.ones(8), (2, 1, 40, 60)).astype(np.float32)
+    square = [np.pad(weights, ((0, 0), (0, 0), (0, 0), (0, 52))) for weights in (one, other)]
+    matched = matches("a", "b", _divergences(*square), 60, 40, 40)
+    assert all(pair.js < pair.mean_js for pair in matched.pairs), "chosen so"
+    assert not any(pair.closer_than_chance for pair in matched.pairs)
+    assert "0 of 40 heads closer than chance" in repr(matched)
+
+
+def test_an_untrained_model_has_no_head_of_the_trained_one() -> None:
+    matched = mv.match_heads("toy@0", "toy", most=20)
+    assert not matched.table()["closer_than_chance"].any()
+    trained = mv.open_profile("toy")
+    other = replace(trained, facts={**trained.facts, "model": "toy@0"})
+    table = mv.in_runs([other, trained], [matched])
+    assert set(table["runs"]) == {1}, "what is matched by chance counts nowhere"
+
+
 def test_the_sum_is_the_least_of_all_orders() -> None:
     """Greedily, the first head would take what the second needs."""
     sums = np.array([[1.0, 2.0, 9.0], [1.1, 9.0, 9.0], [3.0, 4.0, 5.0]])
-    matched = matches("a", "b", sums, 1, 3, 3)
+    matched = matches("a", "b", far_from_chance(sums), 1, 3, 3)
     best = min(itertools.permutations(range(3)), key=lambda order: sum(sums[at, to] for at, to in enumerate(order)))
     assert tuple(pair.other.head for pair in matched.pairs) == best == (1, 0, 2)
-    assert matched.pairs[0][2:] == (2.0, 1.0, 4.0)
+    assert matched.pairs[0][2:] == (2.0, 1.0, 4.0, 10.0, True)
 
 
 def test_heads_that_the_other_has_too_few_of_are_left_out() -> None:
-    matched = matches("a", "b", np.array([[0.2], [0.1]]), 1, 2, 1)
+    matched = matches("a", "b", far_from_chance(np.array([[0.2], [0.1]])), 1, 2, 1)
     assert [(pair.head, pair.other) for pair in matched.pairs] == [(Head(0, 1), Head(0, 0))]
     assert np.isnan(matched.pairs[0].next_js)
+    assert not matched.pairs[0].closer_than_chance, "nothing else could have been matched"
 
 
 def test_what_cannot_be_matched_is_said() -> None:

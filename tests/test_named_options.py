@@ -13,10 +13,12 @@ import yaml
 
 import mha_viz as mv
 from mha_viz.analysis.chance import ChanceRoles
+from mha_viz.analysis.corpus_effects import WORD_STATE
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import CorpusMissing, TextError
 from mha_viz.figures.glosses import rule_in_words
+from mha_viz.figures.use_words import NO_MORE
 from mha_viz.models.answers import question_about
 from mha_viz.models.loading import load
 from mha_viz.numerals import percent
@@ -60,12 +62,13 @@ def test_the_command_names_only_the_option(
 def test_the_page_says_how_many_heads_are_used() -> None:
     shipped = mv.open_profile("minilm")
     heads = shipped.tables["used"].groupby(["layer", "head"])["used"].agg(lambda used: "True" in [*map(str, used)])
-    assert f" **{len(heads)}** link words (**{sum(heads)}** used)." == headline._links(Evidence("", (shipped,)))
+    changes = "change their word more than their neighbours"
+    assert f" **{len(heads)}** link words (**{sum(heads)}** {changes})." == headline._links(Evidence("", (shipped,)))
     assert headline._links(Evidence("", (mv.open_profile("repeater"),))) == ""
     both = given("minilm")  # on the other corpus a head links pronouns, which nobody measured without it
     assert both is not None
     linking = {finding.head for finding in both.findings() if finding.role in ("syntax", "coreference")}
-    assert headline._links(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} used)."
+    assert headline._links(both) == f" **{len(linking)}** link words (**{sum(heads)}** of {len(heads)} {changes})."
     assert len(linking) > len(heads)
 
 
@@ -125,12 +128,18 @@ def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
     assert [*map(str, used)] == ["False"]
     assert role.elsewhere is not None
     example = next(line for line in (ROOT / "docs/howto/cite.md").read_text("utf-8").splitlines() if "“L2H8" in line)
+    revision = str(profile.facts["revision"])
     for words in (
-        f"in {percent(role.score)} of {role.n:,} cases (UD English EWT test; ",
-        f"95% interval {percent(role.low)} to {percent(role.high)} over {role.documents} documents)",
+        f"L2H8 ({role.head.paper}) of all-MiniLM-L6-v2 ",
+        f"(sentence-transformers/all-MiniLM-L6-v2, weights SHA-256 {revision}",
+        "(UD English EWT test, commit 15d613d; ",
+        "and it holds on UD English LinES test (69.7% of 1,909 cases in 9 documents)",
+        f"in {percent(role.score)} of {role.n:,} cases (UD English EWT test",
+        f"95% interval {percent(role.low)} to {percent(role.high)}, a bootstrap over {role.documents} documents)",
         f"best fixed offset {percent(role.baseline)}, {rule_in_words(role.upos_rule)} {percent(role.upos)}, ",
-        f"best head with random weights {percent(role.untrained)}; also established on GUM dev ",
-        f"({percent(role.elsewhere.score)}). Set to zero, it was not found to be used for it.",
+        f"best head with random weights {percent(role.untrained)}; also established on {role.elsewhere.corpus} ",
+        f"({percent(role.elsewhere.score)})",
+        f"Set to zero, it changes its word, by {WORD_STATE}, {NO_MORE}.",
     ):
         assert words in example
 

@@ -13,6 +13,7 @@ import torch
 from transformers import AutoTokenizer, BertForMaskedLM
 
 import mha_viz as mv
+from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import (
     EmptyText,
@@ -29,6 +30,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import ablation, answers, other_texts, patching
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.probe import place
+from mha_viz.numerals import percent
 from tests import oracles
 
 GIRL, BOY = "The girl slept because [MASK] ran .", "The boy slept because [MASK] ran ."
@@ -232,13 +234,35 @@ def test_all_heads_are_estimated_by_one_pass_there_and_back(
         patched.setattr(patching, "_each_alone", None)  # no head is taken alone
         alone = mv.patch(toy, GIRL, BOY, exact=False)
         assert main(["patch", GIRL, BOY, "--model", "toy", "--estimate"]) == 0
-    assert np.isnan(alone.shares).all()
+    assert alone.checked == both.checked == Head(1, 1)
+    assert np.argwhere(~np.isnan(alone.shares)).tolist() == [[1, 1]], "the largest estimate alone is checked"
+    assert alone.shares[1, 1] == pytest.approx(both.shares[1, 1], abs=1e-6)
     assert np.isnan(alone.correlation)
     assert (alone.estimated == both.estimated).all()
-    assert [*alone.table()] == ["estimated"]
-    assert capsys.readouterr().out.splitlines()[2] == "L1H1 (2-2) to first order 82.4%"
+    assert alone.table()["share"].dropna().index.tolist() == ["L1H1"]
+    exact = percent(float(both.shares[1, 1]))
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[2] == f"L1H1 (2-2) {exact}, to first order 82.4%"
+    assert printed[3].split(" ", 2)[2].startswith("to first order ")
+    assert printed[-2] == f"The largest estimate, of L1H1 (2-2), is 82.4%; computed exactly, {exact}."
     with pytest.raises(SettingError, match="Paths have no first-order estimate"):
         mv.patch(toy, GIRL, BOY, to="L1H1", exact=False)
+
+
+def test_estimates_that_do_not_hold_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of saturated softmaxes the slope says little."""
+    texts = "again boy bring bird busy again", "box boy bring bird busy again"
+    repeater = mv.load("repeater")
+    both, alone = mv.patch(repeater, *texts), mv.patch(repeater, *texts, exact=False)
+    assert both.correlation < 0
+    assert both.shares.max() > 0.9 > 0.25 > both.estimated.max()
+    assert alone.checked is not None
+    assert alone.checked_shares == pytest.approx((both.estimated[alone.checked], both.shares[alone.checked]), abs=1e-6)
+    assert alone.is_far_off
+    assert main(["patch", *texts, "--model", "repeater", "--estimate"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "is 22.0%; computed exactly, 35.6%: too far off to rely on the estimates" in said[-2]
+    assert "one that carries much may have a small estimate" in said[-1]
 
 
 def test_answers_that_do_not_differ_are_refused_and_those_that_hardly_do_are_said(

@@ -13,17 +13,20 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from mha_viz.analysis.corpus_effects import MASKED_WORD, TOKEN_AFTER, WORD_STATE
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.report import HEADING, PRINTED, citation, report
-from mha_viz.figures.role_words import NO_BETTER
+from mha_viz.figures.report import citation, report
+from mha_viz.figures.report_columns import HEADING, OF_THIRD
+from mha_viz.figures.role_words import NO_BETTER, standing
 from mha_viz.files.assets import asset
 from tests.cli_runs import assert_one_line
 
 GUM = str(asset("profiles") / "minilm" / "gum")
+COLUMNS = 11  # of the printed table, without third corpora
 HOSTILE = r"a|b_c%$&#{x}~^<script>\input{/etc/passwd}" + '"'
 ESCAPED = (
     r"a\textbar{}b\_c\%\$\&\#\{x\}\textasciitilde{}\textasciicircum{}$<$script$>$"
@@ -61,7 +64,7 @@ def test_a_row_by_hand() -> None:
         "Role": "its verb → object (obj)",
         **{"Head": "L0H1 (1-2)", "Status": "suggested", "n": "100", "Score": "60.0%"},
         **{"95% interval": "50.0%–70.0% (12 documents)", "Baselines": "best fixed offset 50.0%"},
-        **{"q": "0.057", "Replicates on": "–", "Used": "–"},
+        **{"q": "0.057", "Also established on": "–", "Score there": "–", "Used more than its neighbours": "–"},
     }
 
 
@@ -75,21 +78,74 @@ def test_few_documents_are_marked(documents: int | None, words: str) -> None:
     assert ("these documents alone" in made) == ("few" in words)
 
 
-@pytest.mark.parametrize(("is_used", "words"), [(True, "yes"), (False, "no effect found")])
-def test_whether_a_role_is_used_is_said_where_it_was_measured(is_used: bool, words: str) -> None:
+@pytest.mark.parametrize(
+    ("measure", "yes", "what"),
+    [
+        (WORD_STATE, "yes: changes its word most", "the word’s own last state"),
+        (MASKED_WORD, "yes: changes the answer most", "the model’s answer at the masked word"),
+        (TOKEN_AFTER, "yes: changes the next token most", "the prediction of the token after the word"),
+    ],
+)
+@pytest.mark.parametrize("is_used", [True, False])
+def test_whether_a_role_is_used_is_said_where_it_was_measured(measure: str, yes: str, what: str, is_used: bool) -> None:
     profile = with_role()
     line = {"layer": 0, "head": 1, "role": "syntax", "detail": "obj head_row", "used": is_used, "corpus": "other"}
-    used = pd.DataFrame([line], columns=[*HEADINGS["used"]])
-    assert row_of(replace(profile, tables={**profile.tables, "used": used}))["Used"] == words
+    used = pd.DataFrame([{**line, "measure": measure, "method": "zero"}], columns=[*HEADINGS["used"]])
+    measured = replace(profile, tables={**profile.tables, "used": used})
+    said = row_of(measured)["Used more than its neighbours"]
+    assert said == (yes if is_used else "no more than other heads of its layer")
+    made = report(measured)
+    assert f"Without this head {what} changes more than without any other head of its layer" in made.notes[-2]
+    assert [*made.table["used_more_than_neighbours"]] == [is_used]
 
 
-def test_other_corpora_stand_with_their_outcomes() -> None:
-    here, there = (replace(with_role(), facts={**with_role().facts, "corpus": n, "sha256": n}) for n in "de")
-    both = with_role(status="established", corpora="c; b")
-    assert row_of(both)["Replicates on"] == "b (established)"
-    assert row_of(both, here, there)["Replicates on"] == "b (established); d (holds); e (holds)"
-    by_name = replace(with_role(), facts={**with_role().facts, "corpus": "b", "sha256": "b"})
-    assert row_of(both, by_name)["Replicates on"] == "b (holds)"
+def named_otherwise(corpus: str, **cells: Any) -> Profile:
+    return replace(with_role(**cells), facts={**with_role().facts, "corpus": corpus, "sha256": corpus})
+
+
+ESTABLISHED_TWICE = {"status": "established", "corpora": "c; b", "other_corpus": "b", "other_score": 0.7}
+
+
+def test_only_a_third_corpus_replicates() -> None:
+    here, there = map(named_otherwise, "de")
+    both = with_role(**ESTABLISHED_TWICE)
+    alone = row_of(both)
+    assert (alone["Also established on"], alone["Score there"]) == ("b", "70.0%")
+    assert not any("Replicates" in heading for heading in alone)
+    with_thirds = row_of(both, here, there)
+    assert (with_thirds["Also established on"], with_thirds["Replicates on d"]) == ("b", "60.0%: holds")
+    assert with_thirds["Replicates on e"] == "60.0%: holds"
+    table = report(both, [here, there]).table
+    assert [*table.columns] == [*HEADING, *(f"replicated_{n}_{name}" for n in (1, 2) for name in OF_THIRD)]
+    cells = table.iloc[0]
+    assert (cells["model"], cells["revision"], cells["corpus"]) == ("m", "r", "c")
+    assert (cells["also_established_on"], cells["other_score"]) == ("b", 0.7)
+    third = [cells[f"replicated_2_{name}"] for name in ("corpus", "outcome", "score", "baseline", "n")]
+    assert third == ["e", "holds", 0.6, 0.5, 100]
+
+
+@pytest.mark.parametrize("name", ["b", "the same file under another name"])
+def test_a_corpus_that_chose_the_roles_replicates_none(name: str) -> None:
+    again = named_otherwise(name)
+    both = with_role(**{**ESTABLISHED_TWICE, "other_score": 0.6})
+    made = report(both, again)
+    assert not any("Replicates" in heading for heading in row_of(both, again))
+    assert f"{name} is one of the corpora that chose these roles" in made.markdown()
+    assert made.table.iloc[0][["replicated_1_corpus", "replicated_1_outcome"]].tolist() == [name, ""]
+
+
+def test_a_report_shows_the_roles_that_were_chosen() -> None:
+    minilm = mv.open_profile("minilm")
+    every, chosen = mv.report(minilm).table, mv.report(minilm, kinds="syntax", only=["established", "beats"])
+    beats = every[(every["role"] == "syntax") & (every["status"] == "established") & (every["beats_upos"] == True)]  # noqa: E712
+    assert len(beats) == 9
+    assert chosen.table.equals(beats.reset_index(drop=True).astype(chosen.table.dtypes))
+    assert "9 of 46 roles (syntax; established; better than the rule by part of speech)." in chosen.caption
+    assert set(mv.report(minilm, kinds="position, broad").table["role"]) == {"position", "broad"}
+    with pytest.raises(SettingError, match=r"“beat” is not a value of only.*Did you mean beats"):
+        mv.report(minilm, only="beat")
+    with pytest.raises(SettingError, match="No role is left"):
+        mv.report(minilm, kinds="coreference")
 
 
 def test_what_was_looked_at_and_what_to_cite_are_below() -> None:
@@ -108,7 +164,7 @@ def test_names_from_files_are_text_in_latex() -> None:
     unescaped = re.sub(r"\\[{}$&#%_\\]", "", made)
     assert unescaped.count("{") == unescaped.count("}")
     body = made[made.index(r"\endfoot") : made.index(r"\end{longtable}")].splitlines()[1:]
-    assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [len(PRINTED) - 1]
+    assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [COLUMNS - 1]
     assert not re.search(r"(?<!\\)[%#]", made)
 
 
@@ -116,7 +172,7 @@ def test_names_from_files_are_text_in_markdown() -> None:
     made = report(with_role(f"{HOSTILE} head_row")).markdown()
     assert "<script>" not in made.replace(r"\<", "")
     rows = [line for line in made.splitlines() if line.startswith("|")]
-    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [len(PRINTED) + 1] * 3
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [COLUMNS + 1] * 3
 
 
 def test_a_line_break_in_a_name_breaks_no_row() -> None:
@@ -148,20 +204,27 @@ def test_the_shipped_profiles(name: str, roles: int, in_q: int) -> None:
 
 def test_the_table_names_the_corpora_on_which_a_rule_does_as_well() -> None:
     """The scores in a row may be those of another corpus, on which the head is better."""
-    table = mv.report(mv.open_profile("minilm")).table
-    beaten = table["status"] == NO_BETTER
+    profile = mv.open_profile("minilm")
+    table = mv.report(profile).table
+    beaten = table["beats_upos"].map(str) == "False"
+    assert [*beaten] == [standing(finding) == NO_BETTER for finding in profile.findings()]
     assert beaten.any()
+    assert set(table["status"]) == {"established"}
     assert not table["rule_as_good_on"][beaten].eq("").any()
     assert table["rule_as_good_on"][~beaten].eq("").all()
     case = table[(table["name"] == "L3H1") & (table["detail"] == "case dep_to_head")].iloc[0]
-    assert (case["status"], f"{case['score']:.3f}", f"{case['upos_baseline']:.3f}") == (NO_BETTER, "0.577", "0.525")
-    assert case["rule_as_good_on"] == "UD English GUM dev (55.4% against 63.3%)"
+    assert (f"{case['score']:.3f}", f"{case['upos_baseline']:.3f}") == ("0.577", "0.525")
+    assert case["rule_as_good_on"] == case["also_established_on"] == "UD English GUM dev"
+    assert (f"{case['other_score']:.3f}", f"{case['other_upos_baseline']:.3f}") == ("0.554", "0.633")
+    for name in ("rule_as_good_on", "also_established_on", "corpus"):
+        names = {part for cell in table[name] for part in cell.split("; ") if part}
+        assert names <= {"UD English EWT test", "UD English GUM dev"}, "names, and no prose"
 
 
 def test_coreference_without_chains_elsewhere_is_said() -> None:
     toy = mv.open_profile("toy")
     other = replace(toy, facts={**toy.facts, "corpus": "new", "sha256": "new"}, tables={})
-    assert set(mv.report(toy, other).table["replicates_on"]) == {"new (not annotated)"}
+    assert set(mv.report(toy, other).table["replicated_1_outcome"]) == {"not annotated"}
 
 
 def test_a_profile_without_roles_is_refused() -> None:
@@ -190,14 +253,18 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["report", "toy"]) == 0
     caption, _, head, rules, *rows = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"What heads of toy \(revision \w+, 2 layers × 4 heads\) do on grammar: 11 roles\.", caption)
-    assert head == "| Role | Head | Status | n | Score | 95% interval | Baselines | q | Replicates on | Used |"
-    assert rules == "| --- | --- | --- | ---: | --- | --- | --- | ---: | --- | --- |"
+    assert head == (
+        "| Role | Head | Status | n | Score | 95% interval | Baselines | q | Also established on | Score there | "
+        "Used more than its neighbours |"
+    )
+    assert rules == "| --- | --- | --- | ---: | --- | --- | --- | ---: | --- | --- | --- |"
     table = [row for row in rows if row.startswith("|")]
     number, share = r"[\d,]+", r"\d+\.\d%"
     form = (
         rf"\| .+ \| L\dH\d \(\d-\d\) \| .+ \| {number} \| {share}(?: \(.+?\))? "
         rf"\| (–|{share}–{share} \({number} documents\)) "
-        rf"\| .+ {share} \| (–|\\< 0\.001) \| – \| (–|yes|no effect found) \|"
+        rf"\| .+ {share} \| (–|\\< 0\.001) \| – \| – "
+        r"\| (–|yes: changes the answer most|no more than other heads of its layer) \|"
     )
     assert len(table) == 11
     assert [row for row in table if not re.fullmatch(form, row)] == []
@@ -208,7 +275,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
         "By chance: 1",
         "Scores without",
         "Suggested",
-        "Used:",
+        "Used more than its neighbours:",
         "To cite:",
     ]
     notes = [row for row in rows if row and not row.startswith("|")]
@@ -257,15 +324,19 @@ def test_the_command_prints_latex_that_can_be_read(capsys: pytest.CaptureFixture
     assert main(["report", "minilm", "--format", "latex", "--replicated", GUM]) == 0
     made = capsys.readouterr().out
     assert re.findall(r"\\(?:begin|end)\{(\w+)\}", made) == ["longtable", "longtable"]
-    assert read_as_latex(made) == [1, *[len(PRINTED)] * 48]
-    assert read_as_latex(report(with_role(f"{HOSTILE} ?`[*a] head_row", corpora=HOSTILE)).latex())[3:] == [len(PRINTED)]
-    assert "(holds)" in made
-    assert "(established)" not in made
+    assert read_as_latex(made) == [1, *[COLUMNS] * 48]
+    assert read_as_latex(report(with_role(f"{HOSTILE} ?`[*a] head_row", corpora=HOSTILE)).latex())[3:] == [COLUMNS]
+    hostile = named_otherwise(HOSTILE)
+    assert read_as_latex(report(with_role(), hostile).latex())[3:] == [COLUMNS + 1]
     assert made.isascii()
 
 
 def test_the_suffix_of_a_file_is_its_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for suffix, beginning in ((".md", "What heads"), (".tex", r"\begingroup"), (".csv", "layer,head,name")):
+    for suffix, beginning in (
+        (".md", "What heads"),
+        (".tex", r"\begingroup"),
+        (".csv", "model,revision,corpus,layer,head,name"),
+    ):
         assert main(["report", "toy", "--out", str(tmp_path / f"roles{suffix}")]) == 0
         assert (tmp_path / f"roles{suffix}").read_text("utf-8").startswith(beginning)
     assert main(["report", "toy", "--format", "csv"]) == 0
@@ -280,7 +351,8 @@ def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["report", "toy", "--replicated", str(file), "--format", "csv"]) == 0
     table = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert mv.profile(file, "toy", out=tmp_path / "new").corpus == "new.conllu"
-    assert set(table["replicates_on"]) >= {"new.conllu (holds)"}
+    assert set(table["replicated_1_corpus"]) == {"new.conllu"}
+    assert "holds" in {*table["replicated_1_outcome"]}
     assert main(["report", "toy", "--replicated", str(tmp_path / "new"), "--format", "csv"]) == 0
     assert pd.read_csv(io.StringIO(capsys.readouterr().out)).equals(table)
 
@@ -289,6 +361,8 @@ def test_a_further_corpus_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     ("code", "arguments", "words"),
     [
         (2, ["toy", "--format", "markdwon"], ["“markdwon” is not a value of --format", "Did you mean markdown?"]),
+        (2, ["toy", "--kinds", "syntx"], ["“syntx” is not a value of kinds", "Did you mean syntax?"]),
+        (2, ["toy", "--only", "proven", "--replicated", "no/such"], ["“proven” is not a value of only"]),
         (2, ["toy", "--out", "x.pdf"], ["“.pdf” is not a format of reports", ".md, .tex, .csv"]),
         (2, ["toy", "--out", "x.tex", "--format", "csv"], ["contradicts the suffix .tex"]),
         (3, ["no/such"], ["does not exist", "“minilm”, “toy” or “repeater”"]),

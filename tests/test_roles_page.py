@@ -207,7 +207,9 @@ def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> No
 def test_a_head_of_the_url_is_shown_in_full() -> None:
     page = seen(head="L3H1")
     assert "### L3H1 (4-2)" in page.said
-    assert "Not found to be used for any of 2 relations." in page.said, "nobody measured it for coreference"
+    assert "For 2 relations it changes its word no more than other heads of its layer." in page.said, (
+        "nobody measured it for coreference"
+    )
     assert "Usually attends 22% to [CLS], 14% evenly; 44% unexplained." in page.said.replace("\\", "")
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "Finds keys by<s" in bar

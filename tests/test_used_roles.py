@@ -15,6 +15,7 @@ from mha_viz.cli import main
 from mha_viz.cli.terminal import one_line
 from mha_viz.cli.used import lines
 from mha_viz.errors import CorpusError, SettingError
+from mha_viz.figures.use_words import NO_MORE, USE
 from mha_viz.files.assets import asset
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load
@@ -107,7 +108,7 @@ def test_the_card_of_a_head_says_what_was_measured(profile: Profile) -> None:
     assert len(rows)
     assert "Is it used?" in page.said
     assert not rows["effect"].isna().any()
-    assert table_of_use(page)["used"].eq("yes").tolist() == rows["used"].tolist()
+    assert table_of_use(page)[USE].ne(NO_MORE).tolist() == rows["used"].tolist()
     assert (
         "Is it used?" not in PageSession({"model": "minilm", "head": "L0H2"}, "pages/55_roles.py").with_numbers().said
     )
@@ -127,5 +128,5 @@ def test_roles_of_the_default_model_are_judged_too() -> None:
     assert f"of the {len(table)} links between words that heads of `minilm` find, {table['used'].sum()}." in readme
     page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/55_roles.py").with_numbers()
     shown = table_of_use(page)
-    assert shown["role"][shown["used"] == "yes"].str.endswith("to its syntactic head").any()
-    assert "no effect found" in {*shown["used"]}
+    assert {*shown[USE]} == {"yes: changes its word most", NO_MORE}
+    assert shown["role"][shown[USE] != NO_MORE].str.endswith("to its syntactic head").all()

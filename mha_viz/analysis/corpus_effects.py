@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_UNITS = 1000  # the most documents or sentences that are drawn from; with more, neighbours are drawn together
+# What an effect is, by what the model can answer: over whole sentences, and at the words that a role attends from.
+MASKED_WORD, LOSS, VECTOR = (
+    "fall of log p of the masked word",
+    "rise of the loss per token",
+    "1 − cosine of the sentence vector",
+)
+TOKEN_AFTER, WORD_STATE = "fall of log p of the token after the word", "1 − cosine of the word’s last state"
+OF_WORDS = {MASKED_WORD: MASKED_WORD, LOSS: TOKEN_AFTER, VECTOR: WORD_STATE}
 HEADING = ("heads", "kind", "n", "documents", "effect", "low", "high", "more", "more_low", "more_high", "used")
 
 

@@ -17,30 +17,62 @@ from mha_viz.analysis.distance import FloatMatrix
 from mha_viz.analysis.profile import Profile
 from mha_viz.attention import Head
 from mha_viz.errors import PROFILE, SettingError, check_each
+from mha_viz.numerals import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MATCHED = ("layer", "head", "other_layer", "other_head", "js", "next_js", "mean_js")
+MATCHED = (
+    *("layer", "head", "other_layer", "other_head", "js", "next_js", "mean_js", "chance_js"),
+    "closer_than_chance",
+)
+CLOSER = 0.9  # of chance: heads that have hardly learned anything are within two hundredths of it
 IN_RUNS = ("role", "detail", "runs", "of", "heads")
 
 
 class HeadMatch(NamedTuple):
-    """A head and the one of the other run that it is matched with: the divergence of their rows in nats (``js``), that
-    from the most similar other head of that run (``next_js``, NaN if there is none), and the mean over all of them
-    (``mean_js``), which a match by chance would have."""
+    """A head and the one of the other run that it is matched with.
+
+    Attributes:
+        js: the divergence of their rows, in nats.
+        next_js: that from the most similar other head of that run, NaN if there is none.
+        mean_js: its mean over all heads of that run.
+        chance_js: the lower of the divergences of either head from the mean of all heads of the other run: heads that
+            do nothing in common are at least as far apart on average, because the divergence is convex.
+        closer_than_chance: whether ``js`` is at least a tenth below ``chance_js``; False where a run has one head.
+    """
 
     head: Head
     other: Head
     js: float
     next_js: float
     mean_js: float
+    chance_js: float
+    closer_than_chance: bool
+
+
+class Divergences(NamedTuple):
+    """Divergences of the heads of two runs, in nats, added over rows.
+
+    Attributes:
+        pairs: [head, head of the other].
+        means: [head]: from the mean of all heads of the other.
+        other_means: [head of the other]: from the mean of all heads of the first.
+    """
+
+    pairs: FloatMatrix
+    means: FloatMatrix
+    other_means: FloatMatrix
+
+    def __add__(self, other: tuple[FloatMatrix, ...]) -> Divergences:  # type: ignore[override]
+        return Divergences(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadMatches:
     """``one`` and ``other``: the names of the models; ``divergences`` [head, head of the other]: mean over ``rows``, in
-    nats; ``pairs``: the matches, in the order of the heads. Heads that the other has too few of are left out."""
+    nats; ``pairs``: the matches, in the order of the heads, those that are no closer than chance among them. Heads that
+    the other has too few of are left out."""
 
     one: str
     other: str
@@ -60,29 +92,35 @@ class HeadMatches:
         return {pair.head: pair.other for pair in self.pairs}[head]
 
     def __repr__(self) -> str:
-        return f"HeadMatches({self.one} with {self.other}, {len(self.pairs)} heads, {self.rows:,} rows)"
+        closer = sum(pair.closer_than_chance for pair in self.pairs)
+        heads = f"{closer} of {counted(len(self.pairs), 'head')} closer than chance"
+        return f"HeadMatches({self.one} with {self.other}, {heads}, {self.rows:,} rows)"
 
     def _repr_html_(self) -> str:
         return self.table().to_html()
 
 
 def matches(
-    one: str, other: str, sums: FloatMatrix, rows: int, heads_per_layer: int, others_per_layer: int
+    one: str, other: str, sums: Divergences, rows: int, heads_per_layer: int, others_per_layer: int
 ) -> HeadMatches:
-    """The matches with the least sum of divergences. ``sums`` [head, head of the other] are added over ``rows``."""
+    """Find the matches with the least sum of divergences; ``sums`` are added over ``rows``."""
     from scipy.optimize import linear_sum_assignment
 
-    mean = sums / rows
-    pairs = [
-        HeadMatch(
-            Head(*divmod(int(at), heads_per_layer)),
-            Head(*divmod(int(to), others_per_layer)),
-            float(mean[at, to]),
-            float(min(np.delete(mean[at], to), default=np.nan)),
-            float(mean[at].mean()),
+    mean = sums.pairs / rows
+    pairs = []
+    for at, to in zip(*linear_sum_assignment(mean), strict=True):
+        js, chance = float(mean[at, to]), float(min(sums.means[at], sums.other_means[to]) / rows)
+        pairs.append(
+            HeadMatch(
+                Head(*divmod(int(at), heads_per_layer)),
+                Head(*divmod(int(to), others_per_layer)),
+                js,
+                float(min(np.delete(mean[at], to), default=np.nan)),
+                float(mean[at].mean()),
+                chance,
+                js < CLOSER * chance and min(mean.shape) > 1,
+            )
         )
-        for at, to in zip(*linear_sum_assignment(mean), strict=True)
-    ]
     return HeadMatches(one, other, rows, mean, tuple(pairs))
 
 
@@ -93,7 +131,8 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
 
     Heads of different seeds have different numbers. With ``matched``, what ``match_heads(first, other)`` returned for
     the model of the first profile and that of each other one, there is a row per role and head: a role counts where the
-    matched heads have it. Raises SettingError for less than two profiles, and for other matches than these.
+    matched heads have it, if they are closer than chance (:class:`HeadMatch`). Raises SettingError for less than two
+    profiles, and for other matches than these.
 
     >>> mv.in_runs([mv.open_profile("toy"), mv.open_profile("toy")])["runs"].unique().tolist()
     [2]
@@ -133,5 +172,5 @@ def _checked(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) -> lis
 
 
 def _first_names(matches: HeadMatches | None) -> dict[Head, tuple[int, Head]]:
-    """The head of the first run, which is number 0, for each head that is matched with one."""
-    return {} if matches is None else {pair.other: (0, pair.head) for pair in matches.pairs}
+    """The head of the first run, which is number 0, for each head that is matched with one, closer than chance."""
+    return {} if matches is None else {pair.other: (0, pair.head) for pair in matches.pairs if pair.closer_than_chance}

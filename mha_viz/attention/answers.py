@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Numbers = npt.NDArray[np.float64]
+FAR_OFF = 0.25  # of the exact share: an estimate that misses by more is not to be relied on
 LITTLE = 0.05  # a smaller difference of two answers, cosines or log-probabilities, is hardly one
 SIDES = ("query", "key", "value")  # of a head, at which a path can end
 
@@ -87,7 +88,7 @@ class Patched:
     [layer, head], exact: 0 where nothing comes back, 1 where all of it does; less than 0 where the answer moves away.
     ``estimated`` [layer, head]: the same to first order, from one forward and one backward pass (attribution patching).
     ``to``, ``side``: the head and its "query", "key" or "value" that alone the outputs reach; ``shares`` are then NaN
-    for heads that are not earlier, ``estimated`` for all. Without exact numbers all ``shares`` are NaN.
+    for heads that are not earlier, ``estimated`` for all. Of estimates alone only the ``checked`` head has a share.
     """
 
     model: str
@@ -107,9 +108,28 @@ class Patched:
         return abs(self.after - self.before) < LITTLE
 
     @property
+    def checked(self) -> Head | None:
+        """The head with the largest estimate, whose share is exact even where all others are estimated; None for
+        paths."""
+        return None if self.to is not None else largest_estimate(self.estimated)
+
+    @property
+    def checked_shares(self) -> tuple[float, float]:
+        """The share of the ``checked`` head to first order and exactly: how far estimates may be trusted. NaN for
+        paths."""
+        head = self.checked
+        return (float("nan"), float("nan")) if head is None else (self.estimated[head].item(), self.shares[head].item())
+
+    @property
+    def is_far_off(self) -> bool:
+        """Whether the estimate of the ``checked`` head misses by more than a quarter of its exact share."""
+        estimated, exact = self.checked_shares
+        return abs(estimated - exact) > FAR_OFF * abs(exact)
+
+    @property
     def correlation(self) -> float:
         """Pearson's correlation of ``estimated`` and ``shares`` over heads; NaN if all numbers of one are equal,
-        for paths, and without exact numbers."""
+        for paths, and where most shares are estimated alone."""
         one, other = self.shares.ravel(), self.estimated.ravel()
         if np.isnan([*one, *other]).any() or not (np.ptp(one) and np.ptp(other)):
             return float("nan")
@@ -117,9 +137,13 @@ class Patched:
         return float(matrix[0, 1])
 
     def table(self) -> pd.DataFrame:
-        """A row for each head, ``L0H0`` first: ``share``, if it was computed, and ``estimated``; for paths, for each
-        earlier head, without ``estimated``."""
+        """A row for each head, ``L0H0`` first: ``share``, of estimates alone that of the ``checked`` head and else NaN,
+        and ``estimated``; for paths, for each earlier head, without ``estimated``."""
         table = by_head({"share": self.shares, "estimated": self.estimated})
-        if self.to is not None:
-            return table[["share"]].dropna()
-        return table[["estimated"]] if np.isnan(self.shares).all() else table
+        return table if self.to is None else table[["share"]].dropna()
+
+
+def largest_estimate(estimated: Numbers) -> Head:
+    """The head with the largest estimate in size, of [layer, head]."""
+    layer, head = np.unravel_index(int(np.abs(estimated).argmax()), estimated.shape)
+    return Head(int(layer), int(head))

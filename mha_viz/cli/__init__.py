@@ -171,7 +171,7 @@ def _parser() -> Parser:
     groups.options(command("groups", groups.run, "Print what a head does over all text, in groups with shares."))
     summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
     effect.options(command("effect", effect.run, summary))
-    summary = "Measure which roles of a profile are used: what goes wrong without their heads."
+    summary = "Measure which roles of a profile are used more than their neighbours: what changes without their heads."
     used.options(command("used", used.run, summary))
     summary = "Take each head's output from another text: which heads carry the difference of the answers?"
     patch.options(command("patch", patch.run, summary))

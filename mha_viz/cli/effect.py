@@ -21,6 +21,7 @@ from mha_viz.cli.quantities import head_names, off_options
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.caption import both
+from mha_viz.figures.use_words import most_in_words, no_more_in_words
 from mha_viz.files import make_folder
 from mha_viz.models.catalog import Model
 from mha_viz.numerals import counted, with_interval
@@ -151,7 +152,7 @@ def _lines(result: CorpusEffect) -> list[str]:
     lines += [_line(row) for row in (*measured, *controls[:LISTED])]
     if len(controls) > LISTED:
         lines.append(f"and {len(controls) - LISTED} more")
-    return lines + [_judged(row, result.relation) for row in measured if row.used is not None]
+    return lines + [_judged(row, result) for row in measured if row.used is not None]
 
 
 def _line(row: EffectRow) -> str:
@@ -160,12 +161,11 @@ def _line(row: EffectRow) -> str:
     return f"{with_interval(row.effect, row.low, row.high, 4)}  {name}  {kind}".rstrip()
 
 
-def _judged(row: EffectRow, relation: str) -> str:
-    name = both(row.variant.heads[0])
+def _judged(row: EffectRow, result: CorpusEffect) -> str:
+    name, relation = both(row.variant.heads[0]), result.relation
     interval = with_interval(row.more, row.more_low, row.more_high, 4)
     if row.used:
-        return f"{name} is used for {relation}: its effect is larger than any other head’s in its layer, {interval}."
-    return (
-        f"For {relation} no effect of {name} was found beyond that of other heads of its layer: {interval} more "
-        "than the strongest of them."
-    )
+        judged = f"For {relation} it {most_in_words(result.measure)} of all heads of its layer."
+    else:
+        judged = no_more_in_words(relation, result.measure)
+    return f"{name}: {judged} Its effect minus that of the strongest other one: {interval}."

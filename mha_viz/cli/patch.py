@@ -38,7 +38,8 @@ def options(patch: Parser) -> None:
     patch.add_argument("--to", type=head_name, metavar="HEAD", help=words)
     words = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
     patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=words)
-    words = "one forward and one backward pass for all heads (attribution patching): the first-order estimate alone"
+    words = "one forward and one backward pass for all heads (attribution patching): the first-order estimate "
+    words += "alone, with the exact share of the largest to say how far to trust it"
     patch.add_argument("--estimate", action="store_true", help=words)
     model_option(patch)
     output_options(patch, TABLES, required=False)
@@ -68,8 +69,9 @@ def _lines(patched: Patched) -> Iterator[str]:
     reaching = "" if patched.to is None else f" and reaches only the {patched.side} of {both(patched.to)}"
     yield f"how much of that comes back when one head alone is taken from the other text{reaching}:"
     table = patched.table()
-    for name, row in table.nlargest(LISTED, table.columns[0]).iterrows():
-        exact = f"{percent(row['share'])}, " if "share" in row else ""
+    is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
+    for name, row in table.nlargest(LISTED, "estimated" if is_estimated else "share").iterrows():
+        exact = "" if np.isnan(row["share"]) else f"{percent(row['share'])}, "
         estimate = f"to first order {percent(row['estimated'])}" if "estimated" in row else ""
         yield f"{both(Head.of(name))}  {f'{exact}{estimate}'.removesuffix(', ')}"
     left = f"and {len(table) - LISTED} more" if len(table) > LISTED else ""
@@ -77,5 +79,10 @@ def _lines(patched: Patched) -> Iterator[str]:
         left += f"{'; ' if left else ''}correlation of both numbers {decimal(patched.correlation)}"
     if left:
         yield left
+    if is_estimated and patched.checked is not None:
+        estimated, exact = map(percent, patched.checked_shares)
+        far = ": too far off to rely on the estimates; leave out --estimate" * patched.is_far_off
+        yield f"The largest estimate, of {both(patched.checked)}, is {estimated}; computed exactly, {exact}{far}."
+        yield "No other head was computed exactly: one that carries much may have a small estimate."
     if patched.hardly_differs:
         yield "The two answers hardly differ: shares of so little say little."

@@ -11,7 +11,7 @@ from mha_viz.cli.output import STDOUT, destination
 from mha_viz.cli.profile import is_profile, measure, measuring_options, read_corpus
 from mha_viz.cli.replicate import profile_argument
 from mha_viz.cli.terminal import warnings_as_lines
-from mha_viz.figures.report import report
+from mha_viz.figures.report import KINDS, report
 
 FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 
@@ -19,9 +19,14 @@ FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 def options(command: Parser) -> None:
     """Add the options of the command."""
     profile_argument(command)
-    words = "a further corpus, or the profile of the same model on one, to say whether each role holds there; may be "
-    words += "repeated"
+    words = "a third corpus, which chose no role, or the profile of the same model on one, to say whether each role "
+    words += "holds there; may be repeated"
     command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=words)
+    words = f"the kinds of roles to show, with commas: {', '.join(KINDS)} (default: all)"
+    command.add_argument("--kinds", default="", metavar="KINDS", help=words)
+    words = "show only roles of which all of these are true, with commas: established (by two corpora), beats (does "
+    words += "better than the rule by part of speech on each corpus)"
+    command.add_argument("--only", default="", metavar="CONDITIONS", help=words)
     words = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
     command.add_argument("--out", default=STDOUT, metavar="FILE", help=words)
     words = f"{', '.join(FORMATS)} (default: markdown, or that of the file)"
@@ -34,7 +39,9 @@ def run(args: argparse.Namespace) -> None:
     default = ".md" if args.out == STDOUT else None
     to = destination(args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports")
     profile = read_profile(args.profile)
-    made = report(profile, [_elsewhere(other, profile, args) for other in args.replicated])
+    report(profile, kinds=args.kinds, only=args.only)  # what is wrong with these is said before a corpus is measured
+    others = [_elsewhere(other, profile, args) for other in args.replicated]
+    made = report(profile, others, kinds=args.kinds, only=args.only)
     written = {".md": made.markdown, ".tex": made.latex, ".csv": made.csv}[to.suffix]
     to.write(lambda: written().encode())
 

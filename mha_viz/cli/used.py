@@ -16,6 +16,7 @@ from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar_of_share, one_line, warnings_as_lines
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
+from mha_viz.figures.use_words import USE, is_used, use_explained, use_in_words
 from mha_viz.numerals import counted, decimal, with_interval
 from mha_viz.request import METHODS, OVER_CORPUS, dtype_of
 
@@ -64,14 +65,15 @@ def lines(profile: Profile) -> list[str]:
     """The table ``used`` of a profile, with a line for each role."""
     table = profile.tables["used"]
     first = table.iloc[0]
-    count = int(table["used"].astype(bool).sum())
-    heading = f"{profile.model} on {first['corpus']}: {count} of {counted(len(table), 'role')} used"
-    return [f"{heading} ({first['measure']}, {first['method']})", *map(_line, table.itertuples(index=False))]
+    count = sum(map(is_used, table["used"]))
+    heading = f"{profile.model} on {first['corpus']}: {count} of {counted(len(table), 'role')} {USE}"
+    means = f"{first['measure']}, {first['method']}: {use_explained(first['measure'])}"
+    return [f"{heading} ({means.removesuffix('.')})", *map(_line, table.itertuples(index=False))]
 
 
 def _line(row: Any) -> str:
-    judged = "used" if row.used else "no effect found beyond that of other heads of its layer"
     interval = with_interval(row.more, row.more_low, row.more_high, 4)
     interval += over(whole_number(getattr(row, "documents", None)))
     head = both(Head(row.layer, row.head))
+    judged = use_in_words(is_used(row.used), row.measure)
     return f"{head}  {row.detail}  {decimal(row.effect, 4)}, n = {row.n:,}; more than the next {interval}: {judged}"

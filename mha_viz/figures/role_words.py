@@ -98,6 +98,11 @@ def where_matched(finding: Finding) -> str:
     return " and".join(matched)
 
 
+def matched_corpora(finding: Finding) -> tuple[str, ...]:
+    """The names of the corpora on which a simple rule does as well as the head."""
+    return tuple(name for name, *_ in _matched(finding))
+
+
 def _matched(finding: Finding) -> list[tuple[str, float, float]]:
     """The named corpora on which a simple rule does as well: each with the scores of the head and of the rule."""
     there = finding.elsewhere

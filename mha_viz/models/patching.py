@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import torch
 
-from mha_viz.attention import AnyHead, Weights
-from mha_viz.attention.answers import Numbers, Patched
+from mha_viz.attention import AnyHead, Head, Weights
+from mha_viz.attention.answers import Numbers, Patched, largest_estimate
 from mha_viz.errors import ReadingFailed, SettingError, check_each
 from mha_viz.models import ablation, answers, gradients, other_texts, paths
 from mha_viz.models.encoder import Encoder
@@ -54,8 +54,9 @@ def patch(
     2023): it reaches it through the residual stream, norms and feed-forward parts, while all other heads keep their
     output on ``text``; everything after ``to`` is computed anew. These shares have no first-order estimate.
 
-    ``exact=False`` takes one forward and one backward pass for all heads (attribution patching; Nanda 2023): the
-    estimates alone, and ``shares`` are NaN. A text with a ``pair`` cannot be patched.
+    ``exact=False`` takes one forward and one backward pass for all heads (attribution patching; Nanda 2023), and one
+    more for the head with the largest estimate, whose share is exact: how far off its estimate is says how far the
+    others may be trusted. Their ``shares`` are NaN. A text with a ``pair`` cannot be patched.
 
     What comes back shows what a head carries here, not that no other head could: others may carry the same.
 
@@ -95,8 +96,13 @@ def patch(
         for some, changed in paths.states(encoder, read, theirs, head, side, at_once):
             shares[*zip(*some, strict=True)] = share(changed)
         return Patched(*of, shares, np.full_like(shares, np.nan), head, side)
-    shares = _each_alone(encoder, text, theirs, at_once, share) if exact else shares
-    return Patched(*of, shares, _estimated(encoder, read, theirs, score) / (after - before))
+    estimated: Numbers = _estimated(encoder, read, theirs, score) / (after - before)
+    if exact:
+        shares = _each_alone(encoder, text, theirs, at_once, share)
+    else:
+        checked = largest_estimate(estimated)
+        shares[checked] = _one_alone(encoder, text, theirs, checked, share)
+    return Patched(*of, shares, estimated)
 
 
 def _each_alone(
@@ -108,6 +114,12 @@ def _each_alone(
     for layer, heads in product(range(encoder.layers), ranges(0, encoder.heads, at_once)):
         shares[layer, heads] = share(ablation.forked(encoder, layer, ablation.each_alone(heads), by, text).states)
     return shares
+
+
+def _one_alone(encoder: Encoder, text: str, theirs: Weights, head: Head, share: Callable[[Weights], Numbers]) -> float:
+    """The share with this head alone from the other text."""
+    by = ablation.substitute(encoder, TEXT, theirs)
+    return float(share(ablation.forked(encoder, head.layer, ablation.each_alone([head.head]), by, text).states)[0])
 
 
 def _estimated(encoder: Encoder, read: TextPieces | WordPieces, theirs: Weights, score: ScoreOf) -> Numbers:

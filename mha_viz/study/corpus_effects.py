@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.corpus_effects import CorpusEffect, effect_rows, variants_of
+from mha_viz.analysis.corpus_effects import (
+    LOSS,
+    MASKED_WORD,
+    OF_WORDS,
+    VECTOR,
+    CorpusEffect,
+    effect_rows,
+    variants_of,
+)
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
@@ -39,12 +47,6 @@ DRAWN_FROM = 400  # sentences at most that others are drawn from
 FROM_CORPUS = ("mean", RESAMPLE)  # the methods that take something from a corpus
 SEED = 0  # draws, with the number of a sentence, the word that is masked in it
 COREFERENCE = "coreference"  # in place of a relation
-WORD, LOSS, VECTOR = (
-    "fall of log p of the masked word",
-    "rise of the loss per token",
-    "1 − cosine of the sentence vector",
-)
-OF_WORDS = {LOSS: "fall of log p of the token after the word", VECTOR: "1 − cosine of the word’s last state"}
 
 
 class Averages(NamedTuple):
@@ -174,7 +176,7 @@ class Measurement:
 
     @property
     def measure(self) -> str:
-        """What is measured for this model: WORD, LOSS or VECTOR."""
+        """What is measured for this model: MASKED_WORD, LOSS or VECTOR."""
         return self._measure
 
     def result(self) -> CorpusEffect:
@@ -189,7 +191,7 @@ class Measurement:
             self._encoder.name,
             self._corpus.name,
             f"{self._method}{' over ' * bool(self.averages.over)}{self.averages.over}",
-            OF_WORDS.get(self._measure, self._measure) if self._relation else self._measure,
+            OF_WORDS[self._measure] if self._relation else self._measure,
             self._relation,
             self._direction,
             len(taken.cases),
@@ -202,7 +204,7 @@ class Measurement:
     def _measured(self, sentence: Sentence, number: int) -> Taken:
         """The values [variant] of each case of a sentence; those that cannot be measured are counted."""
         taken = Taken(read=1)
-        of_sentence = {WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self._measure]
+        of_sentence = {MASKED_WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self._measure]
         words = _queries(sentence, self._relation, self._direction) if self._relation else None
         try:
             for values in of_sentence(sentence, number, words):
@@ -324,7 +326,7 @@ def _measure(encoder: Encoder) -> str:
         answers.word_head(encoder)
     except ModelUnsupported:
         return VECTOR
-    return LOSS if encoder.causal else WORD
+    return LOSS if encoder.causal else MASKED_WORD
 
 
 def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:

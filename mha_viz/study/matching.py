@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
-from mha_viz.analysis.distance import FloatMatrix, across
-from mha_viz.analysis.matching import HeadMatches, matches
+from mha_viz.analysis.distance import across
+from mha_viz.analysis.matching import Divergences, HeadMatches, matches
 from mha_viz.attention import Attention, Weights
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
@@ -29,7 +27,8 @@ def match_heads(
     progress: Callable[[Progress], None] | None = None,
 ) -> HeadMatches:
     """Match each head of a model with one of another model, such as another seed or step of its training, so that the
-    divergences of their rows are the least in all (Hungarian method).
+    divergences of their rows are the least in all (Hungarian method). Each match says whether it is closer than chance
+    (:class:`mha_viz.analysis.matching.HeadMatch`).
 
     ``one`` and ``other`` are models as for :func:`mha_viz.profile` that cut text into the same pieces; ``corpus`` is as
     there, and its first ``most`` sentences are read. Two readings of one text match the heads on that text alone. A
@@ -54,12 +53,14 @@ def match_heads(
     if not same:
         problem = f"{encoders[0].name} and {encoders[1].name} cut no sentence of {source.name} into the same pieces."
         raise CorpusError(problem, "Give models with the same tokenizer, or other text.")
-    sums = np.zeros(tuple(encoder.layers * encoder.heads for encoder in encoders))
+    sums: Divergences | None = None
     for done, pieces in enumerate(same, 1):
         weights = [encoder.batch([text]) for encoder, text in zip(encoders, pieces, strict=True)]
-        sums += _across(*(of_model[:, :, 0] for of_model in weights))
+        of_text = _divergences(*(of_model[:, :, 0] for of_model in weights))
+        sums = of_text if sums is None else sums + of_text
         if progress is not None:
             progress(Progress(done, len(same)))
+    assert sums is not None  # there is a sentence
     rows = sum(len(text.ids) for text, _ in same)
     return matches(encoders[0].name, encoders[1].name, sums, rows, *(encoder.heads for encoder in encoders))
 
@@ -74,11 +75,12 @@ def _on_text(one: object, other: object) -> HeadMatches:
     )
     if texts != others:
         raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
-    sums = _across(one.weights, other.weights)
+    sums = _divergences(one.weights, other.weights)
     return matches(one.model, other.model, sums, len(one.queries), one.heads, other.heads)
 
 
-def _across(one: Weights, other: Weights) -> FloatMatrix:
-    """[head, head of the other], from weights [layer, head, query, key]."""
+def _divergences(one: Weights, other: Weights) -> Divergences:
+    """The divergences of the heads of two models on one text, from weights [layer, head, query, key]."""
     first, second = (weights.reshape(-1, *weights.shape[2:]) for weights in (one, other))
-    return across(first, second)
+    mean, other_mean = (weights.mean(axis=0, keepdims=True) for weights in (first, second))
+    return Divergences(across(first, second), across(first, other_mean)[:, 0], across(mean, second)[0])

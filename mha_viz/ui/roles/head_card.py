@@ -18,6 +18,7 @@ from mha_viz.figures.glosses import labelled, link, linked, rule_plainly
 from mha_viz.figures.head_map import CONFIG
 from mha_viz.figures.role_map import offsets, shares
 from mha_viz.figures.role_words import DIRECTIONS, by_head
+from mha_viz.figures.use_words import is_used, no_more_in_words
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
 from mha_viz.ui import address, navigation, studies
@@ -58,16 +59,16 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         if not findings:
             st.markdown("No role was found for this head.")
         effects = _rows(evidence, "used", head)
-        roles_in_use = [] if effects is None else effects["detail"][effects["used"].astype(str) == "True"].tolist()
-        lines(findings, roles_in_use)
+        roles_in_use = [] if effects is None else [row for row in effects.itertuples() if is_used(row.used)]
+        lines(findings, {row.detail: row.measure for row in roles_in_use})
         recipe = recipes_of(evidence).get(head)
         if recipe:
             st.markdown(f"Usually {plain(recipe.words(rule_plainly))}.")
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
-            which = f"any of {len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
-            st.caption(f"Not found to be used for {plain(which)}.")
+            which = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
+            st.caption(plain(no_more_in_words(which, effects["measure"].iloc[0])))
         readable.show_one(model, evidence, head)
         parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
         query = {**parameters, "head": str(head)}

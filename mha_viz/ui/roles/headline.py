@@ -9,7 +9,8 @@ import streamlit as st
 
 from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.analysis.unusual import LINKING
-from mha_viz.figures.report import LEAST_Q
+from mha_viz.figures.report_columns import LEAST_Q
+from mha_viz.figures.use_words import is_used, several_in_words
 from mha_viz.models import catalog
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import plain, remark
@@ -53,9 +54,12 @@ def _links(evidence: Evidence) -> str:
     tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
     rows: list[Any] = [row for table in tables for row in table.itertuples()]
     measured = {(row.layer, row.head) for row in rows}
-    used = {(row.layer, row.head) for row in rows if str(row.used) == "True"}
+    used = {(row.layer, row.head) for row in rows if is_used(row.used)}
     of = f" of {len(measured)}" if len(measured) < len(linking) else ""
-    return f" **{len(linking)}** link words{f' (**{len(used)}**{of} used)' if tables else ''}." if linking else ""
+    if not linking:
+        return ""
+    words = f" ({several_in_words(len(used), of, (row.measure for row in rows))})" if rows else ""
+    return f" **{len(linking)}** link words{words}."
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:

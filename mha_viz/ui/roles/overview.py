@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -11,7 +12,7 @@ import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
 from mha_viz.analysis.described import KINDS, HeadRecipe, of_heads
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import CORPORA, Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
@@ -29,13 +30,14 @@ from mha_viz.figures.role_words import (
     by_head,
     glyph,
     linked_words,
+    matched_corpora,
     standing,
-    standing_with_corpora,
     standing_with_numbers,
     strongest_first,
     where_matched,
 )
 from mha_viz.figures.theme import DARK, LIGHT
+from mha_viz.figures.use_words import USE, is_used, most_in_words, use_explained, use_in_words
 from mha_viz.numerals import counted
 from mha_viz.ui import address
 from mha_viz.ui.caches import lasting
@@ -46,16 +48,12 @@ from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 
 IN_A_TIP = 2  # roles in the tip of a square, which would cover the map; its card has all
-# The mark of a role whose effect was measured.
-USED = (
-    ", <details><summary>used</summary><span>Without this head these words change more than without any other head of "
-    "its layer that lacks the role.</span></details>"
-)
 CHARTS = 24  # cached tables of roles: one per evidence and filter
 PERCENTAGES = (
     "score",
     "low",
     "high",
+    "score on the other corpus",
     "baseline",
     "rule by part of speech",
     "untrained",
@@ -232,19 +230,25 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
     return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
 
 
-def lines(findings: Sequence[Finding], used: Iterable[str] | None = None) -> None:
+def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
     """One line for each role: what is done and how often, and a bar for that, with a tick for the best simple rule. Of
-    several heads, each is named; of one head, the roles in ``used`` are marked, and a measure is named once."""
+    several heads, each is named; of one head, the roles in ``used`` are marked, by the measure of what changes without
+    the head, and a measure of roles is named once."""
     of_one = used is not None
     body = "".join(
         f"<li>{'' if of_one else _name(f.head)}<b>{escape(at_a_glance(f, after if of_one else None))}</b>"
-        f"{USED if f.detail in (used or ()) else ''}"
+        f"{_used(used[f.detail]) if used and f.detail in used else ''}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, after in zip(findings, (None, *findings), strict=False)
     )
     apply_style("score_rows")
     st.html(f'<ul class="mha-rows">{body}</ul>')
+
+
+def _used(measure: str) -> str:
+    """The mark of a role that its head is used for."""
+    return f", <details><summary>{most_in_words(measure)}</summary><span>{use_explained(measure)}</span></details>"
 
 
 def _name(head: Head) -> str:
@@ -304,13 +308,17 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
     import pandas as pd
 
     findings = filtered(evidence, kinds)
+    uses = _uses(evidence.table("used"))
     rows = [
         {
             "head": both(f.head),
             "role": f.role,
             "what": linked_words(f),
-            "status": standing_with_corpora(f),
+            "status": f.status,
+            "corpora": CORPORA.join(f.corpora),
+            "rule as good on": CORPORA.join(matched_corpora(f)) if f.beats_upos is False else "",
             **dict(zip(PERCENTAGES, _shares(f), strict=True)),
+            USE: uses.get((*f.head, f.role, f.detail), ""),
             "gain in points": 100 * f.gain,
             "n": f.n,
             "documents": f.documents,
@@ -318,9 +326,18 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
         }
         for f in findings
     ]
-    columns = ["head", "role", "what", "status", *PERCENTAGES, "gain in points", "n", "documents", "in words"]
+    columns = ["head", "role", "what", "status", "corpora", "rule as good on", *PERCENTAGES]
+    columns += [USE, "gain in points", "n", "documents", "in words"]
     return percentages(pd.DataFrame(rows, columns=columns), PERCENTAGES)
 
 
+def _uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
+    """Whether the head of each role that was measured is used for it, in words."""
+    rows: Iterable[Any] = () if table is None else table.itertuples(index=False)
+    return {(r.layer, r.head, r.role, r.detail): use_in_words(is_used(r.used), r.measure) for r in rows}
+
+
 def _shares(finding: Finding) -> tuple[float, ...]:
-    return finding.score, finding.low, finding.high, finding.baseline, finding.upos, finding.untrained
+    there = math.nan if finding.elsewhere is None else finding.elsewhere.score
+    rules = finding.baseline, finding.upos, finding.untrained
+    return finding.score, finding.low, finding.high, there, *rules

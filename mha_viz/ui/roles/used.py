@@ -1,4 +1,4 @@
-"""Whether the roles of a head are used: the effect, over a corpus, of switching it off."""
+"""Whether the roles of a head are used more than their neighbours: the effect, over a corpus, of switching it off."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import streamlit as st
 from mha_viz.analysis.findings import whole_number
 from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, over
+from mha_viz.figures.use_words import USE, is_used, use_explained, use_in_words
 from mha_viz.numerals import with_interval
 from mha_viz.request import Request
 from mha_viz.ui.parts import plain
@@ -23,15 +24,15 @@ def show_use(rows: Any) -> None:
     st.dataframe([_line(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
     st.caption(
         plain(
-            f"Off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}. Used: more than "
-            "every other head of the layer without the role."
+            f"Off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}. Used: "
+            f"{use_explained(first['measure'])}"
         )
     )
 
 
 def _line(row: Any) -> dict[str, str]:
     return {
-        "used": "yes" if str(row.used) == "True" else "no effect found",  # first, in sight on a phone
+        USE: use_in_words(is_used(row.used), row.measure),  # first, in sight on a phone
         "role": _name(row),
         "words": f"{int(row.n):,}{over(whole_number(getattr(row, 'documents', None)))}",
         "change": with_interval(row.effect, row.ci_low, row.ci_high, 3),

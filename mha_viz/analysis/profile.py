@@ -25,6 +25,7 @@ from mha_viz.files import whole_file
 from mha_viz.files.assets import asset
 from mha_viz.files.seals import sealed, unsealed
 from mha_viz.files.tables import as_csv, as_written, from_csv
+from mha_viz.model_names import ModelName
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Profile:
     @property
     def model(self) -> str:
         """The model's name."""
-        return str(self.facts["model"])
+        return ModelName(str(self.facts["model"]), str(self.facts.get("display_name", "")))
 
     @property
     def corpus(self) -> str:

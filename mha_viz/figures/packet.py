@@ -37,6 +37,7 @@ from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.heads import in_link
+from mha_viz.model_names import cite_model
 from mha_viz.text import TokenizedText
 
 FULL_BYTES = 1_250_000  # up to this size all heads are full
@@ -124,7 +125,7 @@ def _of_each_head(is_share: bool) -> list[dict[str, object]]:
 def common(model: str, layers: int, heads: int) -> dict[str, object]:
     """The fields of the header that all readings of a model have in common, with all heads in full: the rest is made in
     a browser that reads by itself (``browser/live/reader.js``)."""
-    named = {"model": model, "layers": layers, "heads": heads, "together": heads}
+    named = {"model": cite_model(model), "layers": layers, "heads": heads, "together": heads}
     return {**named, "metrics": _of_each_head(True), "themes": _THEMES}
 
 
@@ -312,7 +313,7 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         "key": attention.key,
         "of": belongs_to(attention),
         "start": asdict(start),
-        "model": attention.model,
+        "model": cite_model(attention.model),
         "layers": attention.layers,
         "heads": heads,
         "together": most_together(attention),

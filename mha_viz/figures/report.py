@@ -32,6 +32,7 @@ from mha_viz.figures.role_words import (
 )
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
+from mha_viz.model_names import cite_model
 from mha_viz.numerals import counted, percent
 from mha_viz.quotes import printable, series
 
@@ -161,7 +162,7 @@ def report(profile: Profile, replicated: Profile | Iterable[Profile] = ()) -> Re
         for f, key, corpora in zip(findings, keys, elsewhere, strict=True)
     )
     layers, heads = profile.shape
-    model = f"{profile.model} (revision {profile.facts['revision']}, {layers} layers × {heads} heads)"
+    model = f"{cite_model(profile.model, str(profile.facts['revision']))}, {layers} layers × {heads} heads,"
     caption = f"What heads of {model} do on {profile.corpus}: {counted(len(roles), 'role')}."
     return Report(caption, roles, (*_notes(profile, roles, tests), f"To cite: {citation()}"))
 

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.numbers import name_numbers
 from mha_viz.attention.steps import in_model
 from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
@@ -309,6 +310,7 @@ def requested(attention: Attention) -> dict[str, object]:
 def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview) -> dict[str, object]:
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
     of_model = [in_model(attention.made, head) for head in maps]
+    numbers = name_numbers(attention.quantity, attention.made)
     return {
         "key": attention.key,
         "of": belongs_to(attention),
@@ -320,6 +322,7 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         **axis_tokens(text),
         **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
+        **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
         **({"in_model": of_model} if of_model != [*maps] else {}),

@@ -10,6 +10,7 @@ from operator import index
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from mha_viz.errors import UnknownHead
+from mha_viz.model_names import short_name
 
 __all__ = ["AnyHead", "Head", "is_number"]
 
@@ -67,7 +68,7 @@ class Head(NamedTuple):
         if not (0 <= head.layer < layers and 0 <= head.head < max(1, heads)):
             has = f"{layers} layers × {heads} heads" if heads else f"{layers} layers whose heads are joined"
             names = ("L0H0", cls(layers - 1, heads - 1)) if heads else ("L0", f"L{layers - 1}")
-            problem = f"{str(given).strip() if joined else head} does not exist: {model} has {has}."
+            problem = f"{str(given).strip() if joined else head} does not exist: {short_name(model)} has {has}."
             raise UnknownHead(problem, f"Choose between {names[0]} and {names[1]}.")
         return head
 

@@ -100,9 +100,10 @@ def the_measure_is_found(folder: Path) -> None:
     (folder / "two.txt").write_text("\n".join(sentences), "utf-8")
     table = mv.profile(folder / "two.txt", "toy").tables["measures"]
     readings = [mv.load("toy").encode(text).weights[:, :, 0, 0] for text in sentences]
-    assert table["measure"].unique().tolist() == ["corner"]
-    np.testing.assert_allclose(table["mean"], np.mean(readings, axis=0).ravel(), rtol=1e-6)
-    assert set(table["sentences"]) == {2}
+    assert "corner" in set(table["measure"])  # beside those that metrics.py may have gained
+    means = table[table["measure"] == "corner"]
+    np.testing.assert_allclose(means["mean"], np.mean(readings, axis=0).ravel(), rtol=1e-6)
+    assert set(means["sentences"]) == {2}
     shown = PageSession({"model": "toy", "text": TEXT}).shown().header["metrics"]
     assert "weight of the first token on itself" in [one["label"] for one in shown]
 
@@ -115,12 +116,17 @@ def the_verb_is_found() -> None:
 
 
 def find(folder: Path) -> None:
-    """Find the three rows; pages ask a reader that imports the libraries itself."""
+    """Find the three rows."""
+    ask_another_process()
+    the_quantity_is_found(folder)
+    the_measure_is_found(folder)
+    the_verb_is_found()
+
+
+def ask_another_process() -> None:
+    """Have pages ask a reader that imports the libraries itself."""
     from mha_viz.reader import Reader
     from mha_viz.ui import caches
 
     import_module("tests.page_session")  # whose readers are copies of the process
     caches._reader = caches.Once(Reader)
-    the_quantity_is_found(folder)
-    the_measure_is_found(folder)
-    the_verb_is_found()

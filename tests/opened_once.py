@@ -18,8 +18,9 @@ def open_once() -> None:
     usual = loading._load
     shared = cache(usual)
 
-    def load(model: catalog.Model, device: str, dtype: str, download: bool) -> AnyModel:
-        opened: AnyModel = (shared if model.kind in COMES_ALONG else usual)(model, device, dtype, download)
+    def load(model: catalog.Model, device: str, dtype: str, download: bool, display_name: str) -> AnyModel:
+        opens = shared if model.kind in COMES_ALONG else usual
+        opened: AnyModel = opens(model, device, dtype, download, display_name)
         return opened
 
     loading._load = load

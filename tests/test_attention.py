@@ -7,9 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from mha_viz.attention import Attention, Head, Weights, called
+from mha_viz.attention import Attention, Head, Weights
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
+from mha_viz.model_names import short_name
 from mha_viz.text import Token, TokenizedText
 
 # "[CLS] un ##kind dog [SEP]": a word of two pieces, a word of one, two special tokens.
@@ -211,7 +212,7 @@ def test_only_special_tokens_leave_nothing() -> None:
     ],
 )  # fmt: skip
 def test_a_folder_is_called_by_its_own_name(model: str, name: str) -> None:
-    assert called(model) == name
+    assert short_name(model) == name
 
 
 # ---- Two texts, other quantities, heads by name ---------------------------------------------------------------------

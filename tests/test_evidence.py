@@ -307,7 +307,7 @@ def test_a_profile_shows_words(toy_profile: Profile) -> None:
     assert set(table["detail"]) == {"nsubj dep_to_head"}
     right = table[table["kind"] == "right"]
     assert (right["answer"] == right["gold"]).all()
-    assert (right["weight"] > 0.9).all()
+    assert (right["attention"] > 0.9).all()
     for line in table.itertuples():
         assert line.right == (line.answer in line.gold.split(" / "))
         assert {line.word, line.answer} <= {*line.sentence.split()}

@@ -51,8 +51,9 @@ def test_the_formats_are_these_and_each_says_what_it_is() -> None:
 def test_npz_reads_back_without_pickle(tmp_path: Path) -> None:
     attention = ducks().without_special()
     with np.load(exports.write(attention, tmp_path / "a.npz"), allow_pickle=False) as file:
-        assert file["weights"].dtype == np.float32
-        np.testing.assert_array_equal(file["weights"], attention.weights)
+        assert str(file["numbers"]) == "weights_rescaled"
+        assert file["weights_rescaled"].dtype == np.float32
+        np.testing.assert_array_equal(file["weights_rescaled"], attention.weights)
         np.testing.assert_array_equal(file["hidden"], attention.hidden)
         assert (str(file["model"]), str(file["revision"]), str(file["unit"])) == ("tiny", "rev-1", "pieces")
         assert (str(file["text"]), str(file["pair"])) == ("Ducks, +1", "=x")
@@ -87,7 +88,11 @@ def test_safetensors_reads_back(tmp_path: Path) -> None:
 def test_csv_is_the_long_form_exactly() -> None:
     attention = ducks()
     rows = rows_of(attention)
-    assert list(rows[0]) == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "weight"]
+    columns = ["layer", "head", "query_index", "query_token", "key_index", "key_token", "weight"]
+    assert list(rows[0]) == [*columns, "of_model", "quantity", "text", "made"]
+    origins = [[row[name] for name in ("of_model", "quantity", "text", "made")] for row in rows]
+    assert origins[0] == ["tiny (revision rev-1)", "weight", "Ducks, +1 / =x", ""]
+    assert {cell for origin in origins[1:] for cell in origin} == {""}  # a long text in every row would take gigabytes
     assert len(rows) == attention.weights.size
     read = np.array([np.float32(row["weight"]) for row in rows]).reshape(attention.weights.shape)
     np.testing.assert_array_equal(read, attention.weights)

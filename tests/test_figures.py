@@ -321,7 +321,7 @@ def test_captions_say_model_text_head_what_was_done_and_what_is_hidden() -> None
     attention = first_reading()
     caption = links(attention, [Head(3, 1)], View(special="rescale", links="top3", pin="q10")).caption
     assert "L3H1 (4-2)" in caption
-    assert "minilm (revision 53aa51172d14)" in caption
+    assert "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)" in caption
     assert f"“{TIRED}”" in caption
     assert "3 heaviest keys" in caption
     assert "Only the links from “it” are drawn." in caption

@@ -35,6 +35,7 @@ FLOORS = {
     "options": 1,  # the options of figures
     "files": 1,  # atomic writing, and the places of the app's own files
     "process": 1,  # settings of libraries for the program's own processes, and work in child processes
+    "model_names": 0.5,  # of models, in captions and in errors
     "heads": 1,  # their names
     "request": 1.5,  # to a model: which text it reads, and which quantity is wanted; it names heads
     "errors": 0,

@@ -86,8 +86,9 @@ def test_measures_are_those_of_the_library() -> None:
     expected = measure_all(attention)
     for head in attention.every_head():
         weights = attention[head]
-        order = {"weights": weights.ravel().tolist(), "special": [*map(int, text.special)], "names": [*METRICS]}
+        order = {"weights": weights.ravel().tolist(), "special": [*map(int, text.special)]}
         ((got),) = ask_node({**order, "marks": marks})
+        assert {"previous", "following", "same", "cls", "sep", "entropy"} < got.keys() <= METRICS.keys()
         assert got.pop("punctuation") == pytest.approx(
             float(weights[:, np.array(marks)].sum() / len(weights)), abs=1e-6
         )

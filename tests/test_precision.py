@@ -174,7 +174,7 @@ def test_a_reading_in_bfloat16_is_never_one_in_float32(
     exact, rounded = tiny("gpt2").encode(TEXT), half("gpt2").encode(TEXT)
     assert exact.key != rounded.key
     assert rounded.revision == f"{exact.revision}, bfloat16"
-    assert f"(revision {exact.revision}, bfloat16)" in rounded.heatmap("L0H1").caption
+    assert f"weights digest {exact.revision}, bfloat16)" in rounded.heatmap("L0H1").caption
     assert "mv.load('gpt2', dtype='bfloat16').encode" in _recipe(rounded)
     assert "dtype" not in _recipe(exact)
     rounded.save(tmp_path / "reading.npz")

@@ -511,7 +511,8 @@ def test_a_table_of_another_quantity_says_which_of_which_model_and_text(minilm: 
     norm_weighted(minilm, "It rains.").save(path)
     first, second = pd.read_csv(path, keep_default_na=False).to_dict("records")[:2]
     assert [*first] == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "norm", *ORIGIN]
-    assert [first[name] for name in ORIGIN] == ["minilm", "norm", "It rains.", "typed; norm-weighted"]
+    of_model = "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)"
+    assert [first[name] for name in ORIGIN] == [of_model, "norm", "It rains.", "typed; norm-weighted"]
     assert [second[name] for name in ORIGIN] == [""] * 4
     followed = rollout(minilm.encode("It rains."))
     followed.save(path)

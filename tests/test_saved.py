@@ -71,14 +71,19 @@ def test_a_reading_comes_back_equal(tmp_path: Path, name: str, suffix: str) -> N
     assert again.by_words().key == attention.by_words().key
 
 
+@pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("name", readings())
-def test_a_file_of_an_earlier_version_whose_steps_are_text_is_opened(tmp_path: Path, name: str) -> None:
+def test_a_file_of_an_earlier_version_is_opened(tmp_path: Path, name: str, version: int) -> None:
+    """Until version 2, steps were text; until 3, any numbers were called weights, and no model had another name."""
     attention = readings()[name]
     attention.save(tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
         arrays = {**file}
-    fields = json.loads(arrays["reading"].tobytes()) | {"version": 2, "made": list(map(str, attention.made))}
+    fields = json.loads(arrays["reading"].tobytes()) | {"version": version}
+    fields |= {"made": list(map(str, attention.made))} if version == 2 else {}
+    del fields["display_name"]
     arrays["reading"] = np.frombuffer(json.dumps(fields).encode(), np.uint8)
+    arrays["weights"] = arrays.pop(str(arrays.pop("numbers")))
     np.savez(tmp_path / "b.npz", allow_pickle=False, **arrays)
     assert_equal(mv.open_attention(tmp_path / "b.npz"), attention)
 

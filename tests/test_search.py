@@ -134,7 +134,7 @@ def test_the_toy_finds_subjects(few: Corpus) -> None:
     table = result.table()
     assert list(table.columns) == list(COLUMNS)
     assert set(table["relation"]) == {"nsubj"}
-    assert table["weight"].is_monotonic_decreasing
+    assert table["weight_by_words"].is_monotonic_decreasing
     assert set(table["query_pos"]) | set(table["key_pos"]) <= {"PRON", "VERB", "ADJ", "NOUN"}
     assert result.table_of_counts()["links"].sum() == result.matches
     assert [(report.done, report.total) for report in reports] == [(30, 30)]

@@ -18,7 +18,7 @@ NO_SENTENCES = (
     "This profile contains no sentences of {corpus}, for example because its licence does not allow that. To get "
     "sentences, measure a corpus of your own: mha-viz profile CORPUS --out DIR, or mha_viz.profile(CORPUS)."
 )
-COLUMNS = ("role", "detail", "kind", "right", "weight", "word", "answer", "gold", "sentence")
+COLUMNS = ("role", "detail", "kind", "right", "attention", "word", "answer", "gold", "sentence")
 
 
 class Example(NamedTuple):
@@ -77,7 +77,7 @@ def _example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | No
     word, answer = int(case["word"]), int(case["answer"])
     if sentence is None or not 0 <= word < len(sentence.words):
         return None
-    head, weight = Head(int(case["layer"]), int(case["head"])), float(case["weight"])
+    head, weight = Head(int(case["layer"]), int(case["head"])), float(case["attention"])
     role, detail, kind = (str(case[name]) for name in ("role", "detail", "kind"))
     return Example(head, role, detail, kind, sentence, word, answer, weight, bool(case["right"]))
 

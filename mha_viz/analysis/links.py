@@ -18,7 +18,7 @@ from mha_viz.quotes import did_you_mean, quoted, series
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("weight", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
+COLUMNS = ("weight_by_words", "query", "key", "query_pos", "key_pos", "relation", "direction", "number", "sentence")
 TOTALS = ("matches", "links_read", "matching_sentences", "sentences_read", "sentences")
 LISTED = 12  # names that an error lists
 TO_HEAD, TO_DEPENDENT = "dep_to_head", "head_row"  # directions of syntax that use the largest weight of a row
@@ -100,7 +100,8 @@ def _is_relation(word: Word, wanted: str) -> bool:
 
 
 class Link(NamedTuple):
-    """The strongest link of one sentence that meets the conditions, from the word ``query`` to the word ``key``.
+    """The strongest link of one sentence that meets the conditions, from the word ``query`` to the word ``key``;
+    ``weight`` is joined to words: the sum over the pieces of the key, the mean over those of the query.
     ``number`` is the sentence's number in the corpus, from 0."""
 
     weight: float
@@ -142,8 +143,8 @@ class Search:
     counts: Mapping[tuple[str, str, str, str], int]
 
     def table(self) -> pd.DataFrame:
-        """The links, one row each: weight, query, key, their parts of speech, the relation and direction of the
-        dependency that the link coincides with, the number of the sentence, and the sentence."""
+        """The links, one row each: the weight by words, query, key, their parts of speech, the relation and direction
+        of the dependency that the link coincides with, the number of the sentence, and the sentence."""
         import pandas as pd
 
         return pd.DataFrame([_row(link) for link in self.links], columns=list(COLUMNS))

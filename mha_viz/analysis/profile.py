@@ -25,6 +25,7 @@ from mha_viz.files import whole_file
 from mha_viz.files.assets import asset
 from mha_viz.files.seals import sealed, unsealed
 from mha_viz.files.tables import as_csv, as_written, from_csv
+from mha_viz.model_names import ModelName
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "candidates": CANDIDATE,
         "roles": COLUMNS,
         "evidence": (
-            *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "weight", "right"),
+            *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "attention", "right"),
         ),
         "used": (  # written by mha_viz.study.used_roles
             *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
@@ -91,6 +92,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
     }
 )
+RENAMED = {"evidence": {"weight": "attention"}}  # columns that older versions wrote under another name
 UNTRAINED = (
     "position",
     "delimiter",
@@ -119,7 +121,7 @@ class Profile:
     @property
     def model(self) -> str:
         """The model's name."""
-        return str(self.facts["model"])
+        return ModelName(str(self.facts["model"]), str(self.facts.get("display_name", "")))
 
     @property
     def corpus(self) -> str:
@@ -358,6 +360,7 @@ def _every_table() -> list[str]:
 
 def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
     table: pd.DataFrame = pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
+    table = table.rename(columns=RENAMED.get(name, {}))
     _places(name, [*table.columns])
     table = from_csv(table).reindex(columns=[*HEADINGS[name]])
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
@@ -366,6 +369,7 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
 def _places(table: str, headings: list[str]) -> list[int | None]:
     """Where each column of a table stands among its headings, None for one that older versions did not write. Raises
     ValueError if they are of something else."""
+    headings = [RENAMED.get(table, {}).get(name, name) for name in headings]
     columns = [name for name in HEADINGS[table] if name in headings or name not in LATER]
     if headings != columns:
         raise ValueError(f"{table}.csv has the headings {', '.join(map(str, headings))[:200]}")

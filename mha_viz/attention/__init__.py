@@ -15,7 +15,7 @@ import numpy as np
 
 from mha_viz.attention import cache as caches
 from mha_viz.attention import tensors
-from mha_viz.attention.shown import Content, Shown, called, named_in
+from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Step, chosen, request_of, steps_of
 from mha_viz.attention.tensors import Weights, averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
@@ -28,7 +28,7 @@ from mha_viz.text import TokenizedText, clean, from_names
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "called", "draws", "is_number"]
+__all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "draws", "is_number"]
 
 TokenTexts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
 

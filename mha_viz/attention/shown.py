@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,8 +28,8 @@ class Shown:
 
     ``weights[head, row, column]`` belong to ``heads`` in order; ``hidden[head, row]`` is the share of a row that is not
     shown. ``rows`` and ``cols`` are the texts of the units, ``row_index`` and ``col_index`` count them among all units
-    of ``queries`` and of ``keys``. ``quantity`` and ``made`` are those of the reading, ``view`` says how the picture
-    was made from it (unit, special, …).
+    of ``queries`` and of ``keys``. ``quantity`` is that of the reading, ``made`` has its steps and then those of the
+    view, ``view`` the settings of the picture (unit, special, …).
     """
 
     model: str
@@ -52,9 +51,3 @@ class Shown:
 def named_in(quantity: str, head: Head) -> str:
     """The name by which a reading takes one of its maps: "L3H1", or of a quantity with one map per layer "L3"."""
     return f"L{head.layer}" if QUANTITIES[quantity].of_layers else str(head)
-
-
-def called(model: str) -> str:
-    """The name to show for a model; for a folder only the last part of its path."""
-    is_path = re.match(r"[.~]?/|[A-Za-z]:[\\/]", model) is not None
-    return [part for part in [model, *re.split(r"[\\/]", model)] if part][-1] if is_path else model

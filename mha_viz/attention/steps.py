@@ -96,6 +96,8 @@ TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), St
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
+# Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
+RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
 
 
 def read_as(words: Iterable[str], *more: Step) -> tuple[Step, ...]:

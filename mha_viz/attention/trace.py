@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mha_viz.attention.rotary import Rotation
 from mha_viz.errors import ShapeError, UnknownHead
 from mha_viz.heads import AnyHead, Head, is_number
+from mha_viz.model_names import short_name
 from mha_viz.text import TokenizedText
 
 Floats = npt.NDArray[np.float32]
@@ -206,7 +207,7 @@ class Trace:
             raise UnknownHead(f"{within} is in another layer: this is layer {self.layer}.", "Trace that layer.")
         if not 0 <= within.head < self.heads:
             raise UnknownHead(
-                f"{within} does not exist: layer {self.layer} of {self.model} has {self.heads} heads.",
+                f"{within} does not exist: layer {self.layer} of {short_name(self.model)} has {self.heads} heads.",
                 f"Choose between {Head(self.layer, 0)} and {Head(self.layer, self.heads - 1)}.",
             )
         return within.head

@@ -36,6 +36,7 @@ import { isOfLayers } from "./view.js";
  * @property {Record<string, string>} [request] the texts given to an encoder–decoder; or the heads that are off,
  *   how, and the text that their outputs are from
  * @property {string} [quantity]
+ * @property {string} [numbers] what the numbers are called, unless they are the weights that the model computed
  * @property {boolean} [signed]
  * @property {number[][]} [hidden]
  * @property {string} key

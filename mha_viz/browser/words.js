@@ -98,13 +98,26 @@ export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading)
   return `${percent(share)} of ${whose} ${how}.`;
 }
 
-// The weights of one head as page elements: the matrix or, if it is large, the largest weights.
-/** @type {(head: ShownHead, axes: Axes, reading: Reading) => HTMLElement[]} */
-export function table(head, axes, reading) {
+// What the numbers of a view are, in words: "weight" only where the model computed them. The same as `name_numbers` of
+// attention/numbers.py.
+/** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
+export function numbersIn(reading, view) {
+  const before = reading.numbers ?? "weight";
+  const parts = [
+    view.unit === "words" && !reading.numbers?.includes("_by_words") && "by_words",
+    view.special === "rescale" && !reading.signed && !reading.numbers?.includes("_rescaled") && "rescaled",
+  ];
+  return [before, ...parts].filter(Boolean).join("_").replaceAll("_", " ");
+}
+
+// The numbers of one head as page elements: the matrix or, if it is large, the largest of them.
+/** @type {(head: ShownHead, axes: Axes, reading: Reading, view: Settings) => HTMLElement[]} */
+export function table(head, axes, reading, view) {
   const name = `${mapName(reading, head.head)} (${paperMapName(reading, head.head)}), ${reading.model}`;
-  const caption = make("caption", {}, `${name}: rows attend to columns`);
+  const numbers = numbersIn(reading, view);
+  const caption = make("caption", {}, `${name}: ${numbers}; rows attend to columns`);
   const isSmall = Math.max(axes.rows.length, axes.cols.length) <= TABLE_UNITS;
-  return isSmall ? [wholeTable(caption, head.part, axes)] : largestWeights(caption, head.part, axes);
+  return isSmall ? [wholeTable(caption, head.part, axes)] : largestNumbers(caption, head.part, axes, numbers);
 }
 
 /** @type {(tag: "td" | "th", text: string, scope?: string) => HTMLElement} */
@@ -130,8 +143,8 @@ function wholeTable(caption, part, { rows, cols }) {
   );
 }
 
-/** @type {(caption: HTMLElement, part: Block, axes: Axes) => HTMLElement[]} */
-function largestWeights(caption, part, { rows, cols }) {
+/** @type {(caption: HTMLElement, part: Block, axes: Axes, numbers: string) => HTMLElement[]} */
+function largestNumbers(caption, part, { rows, cols }, numbers) {
   const { w, C } = part;
   const least = isShare(part) ? 0.05 : Number.MIN_VALUE;
   const largest = Array.from(w.keys())
@@ -141,8 +154,8 @@ function largestWeights(caption, part, { rows, cols }) {
   /** @type {(i: number) => HTMLElement[]} */
   const line = (i) =>
     [rows[Math.floor(i / C)].text, cols[i % C].text, number(w[i], part)].map((text) => tableCell("td", text));
-  const top = ["from", "to", "weight"].map((text) => tableCell("th", text, "col"));
-  const note = `The ${largest.length} largest of ${w.length} weights.`;
+  const top = ["from", "to", numbers].map((text) => tableCell("th", text, "col"));
+  const note = `The ${largest.length} largest of ${w.length} numbers.`;
   return [
     tableWith(
       caption,

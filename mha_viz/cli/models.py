@@ -11,6 +11,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.cli.terminal import downloading, warnings_as_lines
 from mha_viz.errors import UnknownHead
+from mha_viz.model_names import short_name
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
 from mha_viz.request import DTYPES, Request
@@ -27,14 +28,14 @@ def choose_model(name: str) -> Model:
         return catalog.resolve(f"./{name}" if is_folder else name)
 
 
-def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0]) -> Any:
+def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0], name: str = "") -> Any:
     """Load a model, downloading it first if necessary."""
     if hub.local_folder(model) is None:
         with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
             hub.fetch(model, progress=show)
     from mha_viz.models.loading import load  # imports torch: 2 s that `models` and `serve` need not wait
 
-    return load(model.name, device, dtype=dtype)
+    return load(model.name, device, dtype=dtype, name=name)
 
 
 def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> None:
@@ -48,14 +49,14 @@ def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> 
             swapped = head.head < model.layers and head.layer < model.heads
             question = f"Did you mean {Head(head.head, head.layer)}? " if swapped else ""
             raise UnknownHead(
-                f"{head} does not exist: {model.name} has {model.layers} layers × {model.heads} heads.",
+                f"{head} does not exist: {short_name(model.name)} has {model.layers} layers × {model.heads} heads.",
                 f"{question}Choose between L0H0 and {Head(model.layers - 1, model.heads - 1)}.",
             )
 
 
-def read_all(model: Model, requests: Sequence[Request], device: str, dtype: str) -> list[Attention]:
+def read_all(model: Model, requests: Sequence[Request], device: str, dtype: str, name: str = "") -> list[Attention]:
     """What a model answers to each of several requests; a cut text is reported on stderr."""
-    return answers(load_model(model, device, dtype), requests)
+    return answers(load_model(model, device, dtype, name), requests)
 
 
 def answers(model: Any, requests: Sequence[Request]) -> list[Attention]:

@@ -92,12 +92,19 @@ def text_options(command: Parser) -> None:
     command.add_argument("text", metavar="TEXT", help='the sentence; "-" reads it from stdin')
     command.add_argument("--pair", default="", metavar="TEXT", help="a second sentence, read together with the first")
     model_option(command)
+    model_name_option(command, "--name")
 
 
 def model_option(command: Parser) -> None:
     """Add --model."""
     words = f"{MODEL_HELP} (default: {catalog.DEFAULT})"
     command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=words)
+
+
+def model_name_option(command: Parser, *options: str) -> None:
+    """Add --model-name, also under other ``options``."""
+    words = "what captions and files call the model (default: its id on the Hub, or what the config of a folder says)"
+    command.add_argument(*options, "--model-name", dest="model_name", default="", metavar="NAME", help=words)
 
 
 def device_option(command: Parser) -> None:

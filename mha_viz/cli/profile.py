@@ -13,7 +13,16 @@ from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, suggesting
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, batch, device_option, dtype_option, folder_name, whole
+from mha_viz.cli.options import (
+    MODEL_HELP,
+    Parser,
+    batch,
+    device_option,
+    dtype_option,
+    folder_name,
+    model_name_option,
+    whole,
+)
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.corpus import GRAMMAR, REPEATS
 from mha_viz.errors import ExportError, SettingError
@@ -35,6 +44,7 @@ def options(profile: Parser) -> None:
     words = f"{MODEL_HELP} (default: {catalog.DEFAULT}); may be repeated, as in --model toy@0 --model toy"
     profile.add_argument("--model", action="append", metavar="NAME", help=words)
     name_option(profile)
+    model_name_option(profile)
     profile.add_argument(
         "--and",
         dest="other",
@@ -97,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
         make_folder(args.out)
         profiles = []
         for model in models:
-            encoder = load_model(model, args.device, args.dtype)
+            encoder = load_model(model, args.device, args.dtype, args.model_name)
             for corpus in corpora:
                 place = args.out / folder_for(model.name, corpus.name) if several else args.out
                 if second is not None:
@@ -113,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_several(args: argparse.Namespace, several: bool) -> None:
-    for option, value in (("--name", args.name), ("--and", args.other)):
+    for option, value in (("--name", args.name), ("--model-name", args.model_name), ("--and", args.other)):
         if several and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
     if args.chance and (args.cluster or args.workers):

@@ -14,25 +14,27 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save
 
-from mha_viz.attention import Attention, Head, Shown, Weights, called
-from mha_viz.attention.steps import ONLY, in_model
+from mha_viz.attention import Attention, Head, Shown, Weights
+from mha_viz.attention.numbers import name_array, name_numbers
+from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
 from mha_viz.files.tables import inert
+from mha_viz.model_names import cite_model
 from mha_viz.text import TokenizedText, clean
 
-COLUMNS = ("layer", "head", "query_index", "query_token", "key_index", "key_token", "weight")
+CELL = ("query_index", "query_token", "key_index", "key_token")
+PLACE = ("layer", "head", *CELL)
 ORIGIN = ("of_model", "quantity", "text", "made")
-# Steps after which the weights are what the model computed, or sums and parts of them that the other columns show.
-_AS_COMPUTED = {"typed", "given words", "part", "target generated", "by words", "special hidden", ONLY}
 
 
 @writer(".npz")
 def npz(attention: Attention, file: BinaryIO) -> None:
     """NumPy arrays: weights, hidden, model, revision, unit, text, pair, and one array per field of the tokens.
 
-    Readable with ``numpy.load(path, allow_pickle=False)``. ``weights`` is float32 [layer, head, query, key];
+    Readable with ``numpy.load(path, allow_pickle=False)``. ``weights`` is float32 [layer, head, query, key]; numbers
+    that the model did not compute have another name, such as ``weights_by_words`` or ``norm``, which ``numbers`` says.
     ``tokens`` holds the texts; ``word``, ``start`` and ``end`` are -1 where there is none (special tokens). Of
     cross-attention these are of the queries, and those of the keys follow as ``keys_text``, ``keys_tokens`` and so on.
     ``reading`` is what ``open_attention`` reads: JSON in bytes.
@@ -42,7 +44,7 @@ def npz(attention: Attention, file: BinaryIO) -> None:
     arrays = _text_arrays(about)
     arrays |= {f"keys_{name}": array for name, array in _text_arrays(keys).items()} if keys else {}
     arrays |= {"made": np.array(made, dtype=np.str_), "reading": np.frombuffer(heading(attention).encode(), np.uint8)}
-    arrays |= {"weights": attention.weights, "hidden": attention.hidden}
+    arrays |= {about["numbers"]: attention.weights, "hidden": attention.hidden}
     np.savez(file, allow_pickle=False, **arrays)
 
 
@@ -59,11 +61,11 @@ def _text_arrays(fields: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
 def safetensors(attention: Attention, file: BinaryIO) -> None:
     """Two tensors, weights and hidden; model, revision, unit, text, pair and tokens (JSON) in the metadata.
 
-    ``reading`` is what ``open_attention`` reads.
+    The first has the name that ``numbers`` says, as in .npz. ``reading`` is what ``open_attention`` reads.
     """
     fields = _heading(attention)
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
-    tensors = {"weights": attention.weights, "hidden": attention.hidden}
+    tensors = {fields["numbers"]: attention.weights, "hidden": attention.hidden}
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     file.write(save(tensors, metadata | {"reading": heading(attention)}))
 
@@ -73,14 +75,13 @@ def table(attention: Attention, file: BinaryIO) -> None:
     """A table in long form, one row a weight, for spreadsheets and data frames.
 
     Columns: layer, head (empty for rollout, which has one map per layer), query_index, query_token, key_index,
-    key_token, weight. Of other numbers than the weights that
-    a model computed, the last column has the name of the quantity, and four more say in the first row of which model,
-    quantity and text they are, and how they were made. Token texts that a spreadsheet would run as a formula get a
-    leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
+    key_token, weight; and, in the first row, of_model, quantity, text and made: of which model and text the numbers
+    are, and what was done to them. Numbers that the model did not compute have another name than weight, which says
+    what they are: weight_by_words, weight_rescaled, weight_ablated, norm. Token texts that a spreadsheet would run as a
+    formula get a leading apostrophe. Written row by row: 512 tokens and 72 heads are 19 million.
     """
-    has_origin = tells_origin(attention)
-    file.write((",".join(columns(attention.quantity, has_origin)) + "\n").encode())
-    first, rest = origin(attention) if has_origin else ("", "")
+    file.write((",".join((*PLACE, name_numbers(attention.quantity, attention.made), *ORIGIN)) + "\n").encode())
+    first, rest = origin(attention)
     cells, of_keys = ([cell(clean(t.text)) for t in text.tokens] for text in (attention.queries, attention.keys))
     keys = [f"{index},{text}," for index, text in enumerate(of_keys)]
     for head, matrix in _matrices(attention):
@@ -89,16 +90,6 @@ def table(attention: Attention, file: BinaryIO) -> None:
             lines = [f"{start}{key}{weight}{rest}\n" for key, weight in zip(keys, map(str, row), strict=True)]
             lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
             file.write("".join(lines).encode())
-
-
-def tells_origin(reading: Attention | Shown) -> bool:
-    """Whether a table says which numbers it has, because they are not the weights that the model computed."""
-    return reading.quantity != "weight" or any(step.row.name not in _AS_COMPUTED for step in reading.made)
-
-
-def columns(quantity: str, has_origin: bool) -> tuple[str, ...]:
-    """The columns of a table, the number named by its quantity."""
-    return (*COLUMNS[:-1], quantity, *ORIGIN) if has_origin else COLUMNS
 
 
 def place(head: Head, reading: Attention | Shown) -> str:
@@ -112,16 +103,20 @@ def origin(reading: Attention | Shown) -> tuple[str, str]:
     """How the first row of a table and each other one ends: the cells of ORIGIN, which are empty after the first row,
     because a long text in every row would take gigabytes."""
     text = " / ".join(filter(None, (reading.queries.text, reading.queries.pair)))
-    cells = called(reading.model), reading.quantity, text, "; ".join(reading.made)
+    quantity = name_numbers(reading.quantity, reading.made)
+    cells = cite_model(reading.model, reading.revision), quantity, text, "; ".join(reading.made)
     return "".join(f",{cell(clean(value))}" for value in cells), "," * len(ORIGIN)
 
 
 @writer(".json")
 def tree(attention: Attention, file: BinaryIO) -> None:
-    """Everything in one object; weights are nested lists (layer, head, query, key), hidden likewise."""
+    """Everything in one object; weights are nested lists (layer, head, query, key), hidden likewise.
+
+    Weights that the model did not compute have the name that ``numbers`` says, as in .npz.
+    """
     fields = _heading(attention) | {"hidden": [[decimals(row) for row in layer] for layer in attention.hidden]}
     file.write(json.dumps(fields, ensure_ascii=False)[:-1].encode())  # [:-1] leaves the object open for the weights
-    file.write(b', "weights": ')
+    file.write(f', "{fields["numbers"]}": '.encode())
     for head, matrix in _matrices(attention):
         opening = "[[" if head == (0, 0) else "], [" if head.head == 0 else ", "
         rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in matrix)
@@ -131,7 +126,8 @@ def tree(attention: Attention, file: BinaryIO) -> None:
 
 def _heading(attention: Attention) -> dict[str, Any]:
     """Everything in a file besides the numbers, as JSON values."""
-    about = {"model": clean(attention.model), "revision": clean(attention.revision), "quantity": attention.quantity}
+    about = {"model": clean(cite_model(attention.model)), "revision": clean(attention.revision)}
+    about |= {"quantity": attention.quantity, "numbers": name_array(attention.quantity, attention.made)}
     keys = {"keys": _text(attention.keys)} if attention.is_cross else {}
     return {**about, "made": [clean(step) for step in attention.made], **_text(attention.queries), **keys}
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from mha_viz.browser.bundle import FOLDER, constant, joined, page_style, style
 from mha_viz.exports.page import MADE, Look, PagePart, content, html, main, style_sheet
+from mha_viz.model_names import cite_model
 from mha_viz.numerals import three_digits
 
 MOST_TYPED = 4_000  # characters of a sentence
@@ -26,11 +27,12 @@ _UNSERVED = (
 
 
 class Live(NamedTuple):
-    """The sentence field of a page: the model's name, the bytes that are fetched for it, by how much its numbers
-    differ from those of the library where it is stored in halves (else 0), a sentence that is drawn at once, and
-    what is known of the heads over all text."""
+    """The sentence field of a page: the model's name and revision, the bytes that are fetched for it, by how much its
+    numbers differ from those of the library where it is stored in halves (else 0), a sentence that is drawn at once,
+    and what is known of the heads over all text."""
 
     model: str
+    revision: str
     megabytes: float
     deviation: float
     text: str
@@ -86,7 +88,8 @@ def _page_script() -> str:
 
 def _section(live: Live) -> str:
     """The sentence field, and the example below it."""
-    words = f"{live.model} reads what you type in this browser: no word of it leaves this device. "
+    named = cite_model(live.model, live.revision)
+    words = f"{named} reads what you type in this browser: no word of it leaves this device. "
     words += f"The first sentence fetches the model, {live.megabytes:,.0f}\u00a0MB, which then works offline as well."
     if live.deviation:
         differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"

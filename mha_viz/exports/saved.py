@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from io import BytesIO
@@ -24,18 +24,20 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from mha_viz.attention import Attention, Weights, steps, tensors
+from mha_viz.attention.numbers import name_array
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ExportError, MhaVizError, OpenError
+from mha_viz.model_names import ModelName, display_name_of
 from mha_viz.text import TokenizedText, parse_text
 
-VERSION = 3
-VERSIONS = (2, VERSION)  # that can be opened; in files of version 2, steps are text
+VERSION = 4
+VERSIONS = (2, 3, VERSION)  # that can be opened: until 2, steps are text; until 3, any numbers are called weights
 LARGEST = 1 << 35  # the largest file in bytes: 32 GiB
 LARGEST_HEADING = 1 << 26  # the most bytes of the JSON
 LONGEST_NAME = 100_000  # the most characters of a model's name, a revision, a step
 MEMBERS = 100  # the most arrays in one file; a reading has some twenty
 SUFFIXES = (".npz", ".safetensors")
-FIELDS = {"version", "model", "revision", "quantity", "made", "queries", "keys", "digest"}
+FIELDS = {"version", "model", "display_name", "revision", "quantity", "made", "queries", "keys", "digest"}
 
 _AGAIN = "Save the reading again."
 
@@ -45,6 +47,7 @@ def heading(attention: Attention) -> str:
     reading that could not be opened again: one with a text made by hand whose tokens are outside it."""
     fields: dict[str, Any] = {"version": VERSION}
     fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity")}
+    fields["display_name"] = display_name_of(attention.model)
     fields |= {"made": steps.packed(attention.made), "queries": asdict(attention.queries)}
     fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _digest(attention)}
     written = json.dumps(fields)
@@ -71,9 +74,9 @@ def open_attention(path: str | os.PathLike[str]) -> Attention:
         raise OpenError(given, f"Open a file that save() wrote as {' or '.join(SUFFIXES)}.")
     with _in_words(file):
         _check_size(file)
-        head, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
-        fields = _fields(head)
+        fields, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
         model, revision, made, quantity = (fields[name] for name in ("model", "revision", "made", "quantity"))
+        model = ModelName(model, fields["display_name"]) if fields["display_name"] else model
         queries, keys = _texts(fields)
         attention = Attention(model, revision, queries, weights, hidden, made, keys, quantity)
         if _digest(attention) != fields["digest"]:
@@ -114,7 +117,7 @@ def _in_words(file: Path) -> Iterator[None]:
 # ---- Two kinds of files: the heading, weights, hidden --------------------------------------------------------
 
 
-def _arrays(file: Path) -> tuple[bytes, Weights, Weights]:
+def _arrays(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
     """The heading, the weights and ``hidden`` of an .npz file."""
     with ZipFile(file) as archive:
         names = archive.namelist()
@@ -124,8 +127,8 @@ def _arrays(file: Path) -> tuple[bytes, Weights, Weights]:
             raise ValueError("a member would be larger than the file")
         if "reading.npy" not in names:
             raise _foreign(file)
-        head = _array(archive, "reading.npy", "|u1")
-        return head.tobytes(), _array(archive, "weights.npy", "<f4"), _array(archive, "hidden.npy", "<f4")
+        fields = _fields(_array(archive, "reading.npy", "|u1").tobytes())
+        return fields, _array(archive, f"{_name_in(fields)}.npy", "<f4"), _array(archive, "hidden.npy", "<f4")
 
 
 def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
@@ -144,18 +147,24 @@ def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
     return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
-def _tensors(file: Path) -> tuple[bytes, Weights, Weights]:
+def _tensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
     """The heading, the weights and ``hidden`` of a .safetensors file."""
     with safe_open(file, framework="numpy") as opened:
         head = (opened.metadata() or {}).get("reading")
         if head is None:
             raise _foreign(file)
-        weights, hidden = (opened.get_tensor(name) for name in ("weights", "hidden"))
+        fields = _fields(head.encode())
+        weights, hidden = (opened.get_tensor(name) for name in (_name_in(fields), "hidden"))
     for array in (weights, hidden):
         if array.dtype != np.float32:
             raise ValueError(f"{array.dtype} is not float32")
         array.flags.writeable = False
-    return head.encode(), weights, hidden
+    return fields, weights, hidden
+
+
+def _name_in(fields: Mapping[str, Any]) -> str:
+    """The name of the weights in a file."""
+    return "weights" if fields["version"] < VERSION else name_array(fields["quantity"], fields["made"])
 
 
 def _foreign(file: Path) -> OpenError:
@@ -176,11 +185,14 @@ def _fields(head: bytes) -> dict[str, Any]:
     if fields["version"] not in VERSIONS:
         which = "a later" if fields["version"] > VERSION else "an earlier"
         raise OpenError(f"The file was saved by {which} version of mha_viz.", "Install that version.")
+    if fields["version"] < VERSION:
+        fields["display_name"] = ""
     if set(fields) != FIELDS or not isinstance(fields["made"], list):
         raise ValueError("not the heading of a reading")
     made = fields["made"]
-    fields["made"] = steps.steps_of(map(str, made)) if fields["version"] < VERSION else steps.parse(made)
-    names = (fields["model"], fields["revision"], fields["quantity"], fields["digest"], *fields["made"])
+    fields["made"] = steps.steps_of(map(str, made)) if fields["version"] < 3 else steps.parse(made)
+    texts = ("model", "display_name", "revision", "quantity", "digest")
+    names = (*(fields[name] for name in texts), *fields["made"])
     if not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
         raise ValueError("not the names of a reading")
     if fields["quantity"] not in QUANTITIES:

@@ -15,16 +15,18 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from safetensors.numpy import save
 
-from mha_viz.attention import Shown, Weights, called
+from mha_viz.attention import Shown, Weights
+from mha_viz.attention.numbers import name_array, name_numbers
 from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
-from mha_viz.exports.formats import COLUMNS, ORIGIN, cell, columns, decimals, origin, place, tells_origin
+from mha_viz.exports.formats import CELL, ORIGIN, PLACE, cell, decimals, origin, place
+from mha_viz.model_names import cite_model
 from mha_viz.text import clean
 
 BESIDE = ("panel", "name", "model")
-SUBTRACTED = (*COLUMNS[2:-1], "first", "second", "difference")
+SUBTRACTED = (*CELL, "first", "second", "difference")
 
 
 class Several(NamedTuple):
@@ -66,47 +68,48 @@ def shown_bytes(numbers: Exported, suffix: str) -> bytes:
 
 def _table(shown: Shown, file: BinaryIO) -> None:
     """One row per number, as :func:`mha_viz.exports.formats.table`."""
-    has_origin = tells_origin(shown)
-    file.write((",".join(columns(shown.quantity, has_origin)) + "\n").encode())
-    for line in _lines(shown, has_origin):
+    file.write((",".join((*PLACE, name_numbers(shown.quantity, shown.made), *ORIGIN)) + "\n").encode())
+    for line in _lines(shown):
         file.write(line)
 
 
-def _lines(shown: Shown, has_origin: bool, before: str = "") -> Iterator[bytes]:
-    """The lines of a table, those of one query at a time, each starting with ``before``; the first has the origin."""
-    first, rest = origin(shown) if has_origin else ("", "")
+def _lines(shown: Shown, before: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
+    """The lines of a table, those of one query at a time, each starting with ``before``; the first has the origin.
+    ``empty``: the cells of other columns of numbers, to the left and to the right of the one that has them."""
+    first, rest = origin(shown)
+    left, right = empty
     rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
-    keys = [f"{index},{text}," for index, text in zip(shown.col_index, cols, strict=True)]
+    keys = [f"{index},{text},{left}" for index, text in zip(shown.col_index, cols, strict=True)]
     for head, matrix in zip(shown.heads, shown.weights, strict=True):
         for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
             start = f"{before}{place(head, shown)},{index},{text},"
-            lines = [f"{start}{key}{w}{rest}\n" for key, w in zip(keys, map(str, row), strict=True)]
+            lines = [f"{start}{key}{w}{right}{rest}\n" for key, w in zip(keys, map(str, row), strict=True)]
             if lines:
                 lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
             yield "".join(lines).encode()
 
 
 def _arrays(shown: Shown, file: BinaryIO) -> None:
-    """weights [head, row, column], hidden [head, row], heads [head, 2], rows, cols, and the properties of the
-    reading."""
+    """weights [head, row, column], by the name that ``numbers`` says, hidden [head, row], heads [head, 2], rows, cols,
+    and the properties of the reading."""
     arrays = {name: np.array(value) for name, value in _heading(shown).items()}
     arrays |= {"heads": np.array([list(in_model(shown.made, head)) for head in shown.heads], np.int64)}
-    np.savez(file, allow_pickle=False, weights=shown.weights, hidden=shown.hidden, **arrays)
+    np.savez(file, allow_pickle=False, hidden=shown.hidden, **arrays, **{_array(shown): shown.weights})
 
 
 def _tensors(shown: Shown, file: BinaryIO) -> None:
-    """weights and hidden; everything else in the metadata."""
+    """weights, by the name that ``numbers`` says, and hidden; everything else in the metadata."""
     heading = _heading(shown) | {"heads": _names(shown)}
     metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
-    tensors = {"weights": np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
+    tensors = {_array(shown): np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
     file.write(save(tensors, metadata))
 
 
 def _tree(shown: Shown, file: BinaryIO) -> None:
-    """One object; weights are nested lists [head][row][column]."""
+    """One object; weights, by the name that ``numbers`` says, are nested lists [head][row][column]."""
     heading: dict[str, Any] = _heading(shown) | {"heads": _names(shown)}
     heading |= {"hidden": [decimals(rows) for rows in shown.hidden]}
-    heading |= {"weights": [[decimals(row) for row in matrix] for matrix in shown.weights]}
+    heading |= {_array(shown): [[decimals(row) for row in matrix] for matrix in shown.weights]}
     file.write((json.dumps(heading, ensure_ascii=False) + "\n").encode())
 
 
@@ -114,11 +117,15 @@ def _tree(shown: Shown, file: BinaryIO) -> None:
 
 
 def _table_beside(several: Several, file: BinaryIO) -> None:
-    """One long table with a panel column, which counts from 1, and the panel's name and model."""
-    has_origin = any(map(tells_origin, several.panels))
-    file.write((",".join((*BESIDE, *columns(several.panels[0].quantity, has_origin))) + "\n").encode())
-    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        for line in _lines(shown, has_origin, f"{number},{cell(clean(name))},{cell(clean(called(shown.model)))},"):
+    """One long table with a panel column, which counts from 1, and the panel's name and model. Panels whose numbers
+    have different names have different columns for them."""
+    of_panels = [name_numbers(shown.quantity, shown.made) for shown in several.panels]
+    numbers = list(dict.fromkeys(of_panels))
+    file.write((",".join((*BESIDE, *PLACE, *numbers, *ORIGIN)) + "\n").encode())
+    for count, (shown, name, of_panel) in enumerate(zip(*several, of_panels, strict=True), 1):
+        at = numbers.index(of_panel)
+        before = f"{count},{cell(clean(name))},{cell(clean(cite_model(shown.model)))},"
+        for line in _lines(shown, before, ("," * at, "," * (len(numbers) - 1 - at))):
             file.write(line)
 
 
@@ -126,7 +133,7 @@ def _arrays_beside(several: Several, file: BinaryIO) -> None:
     """The arrays of every panel, named "panel1_weights" and so on."""
     arrays: dict[str, Any] = {}
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        of = {**_heading(shown), "name": clean(name), "weights": shown.weights[0], "hidden": shown.hidden[0]}
+        of = {**_heading(shown), "name": clean(name), _array(shown): shown.weights[0], "hidden": shown.hidden[0]}
         arrays |= {f"panel{number}_{field}": np.array(value) for field, value in of.items()}
     heads = np.array([shown.heads[0] for shown in several.panels], np.int64)  # one per panel
     np.savez(file, allow_pickle=False, heads=heads, **arrays)
@@ -137,7 +144,7 @@ def _tensors_beside(several: Several, file: BinaryIO) -> None:
     tensors: dict[str, Weights] = {}
     metadata: dict[str, str] = {}
     for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
-        parts = {"weights": shown.weights[0], "hidden": shown.hidden[0]}
+        parts = {_array(shown): shown.weights[0], "hidden": shown.hidden[0]}
         tensors |= {f"panel{number}.{field}": np.ascontiguousarray(part) for field, part in parts.items()}
         metadata[f"panel{number}"] = json.dumps({**_named(shown), "name": clean(name)}, ensure_ascii=False)
     file.write(save(tensors, metadata))
@@ -149,7 +156,7 @@ def _tree_beside(several: Several, file: BinaryIO) -> None:
         {
             **_named(shown),
             "hidden": decimals(shown.hidden[0]),
-            "weights": [decimals(row) for row in shown.weights[0]],
+            _array(shown): [decimals(row) for row in shown.weights[0]],
             "name": clean(name),
         }
         for shown, name in zip(*several, strict=True)
@@ -250,6 +257,10 @@ def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
     return tuple(_WRITERS[kind])
 
 
+def _array(shown: Shown) -> str:
+    return name_array(shown.quantity, shown.made)
+
+
 def _names(shown: Shown) -> list[str]:
     """ "L3H1" for each head, "layer 3" for a map of a whole layer."""
     is_of_layer = QUANTITIES[shown.quantity].of_layers
@@ -263,12 +274,13 @@ def _named(shown: Shown) -> dict[str, Any]:
 
 def _heading(shown: Shown) -> dict[str, Any]:
     facts = {
-        "model": called(shown.model),
+        "model": cite_model(shown.model),
         "revision": shown.revision,
         "text": shown.queries.text,
         "pair": shown.queries.pair,
         **({} if shown.keys is shown.queries else {"keys_text": shown.keys.text, "keys_pair": shown.keys.pair}),
         "quantity": shown.quantity,
+        "numbers": _array(shown),
         "made": "; ".join(shown.made),
         **shown.view,
     }

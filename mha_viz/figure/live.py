@@ -69,7 +69,7 @@ def write_site(
     description = json.loads(files["model.json"])
     size = (description["bytes"] + len(files[_RUNTIME])) / 1e6
     about_heads = heads_of(model.name, model.revision, (model.layers, model.heads))
-    live = Live(model.name, size, description["deviation"], text, part, about_heads)
+    live = Live(model.name, model.revision, size, description["deviation"], text, part, about_heads)
     files = site(parts, live, files, title=title, introduction=introduction, look=look)
     for name, content in files.items():
         exports.write_bytes(place / name, partial(bytes, content))

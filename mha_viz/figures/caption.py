@@ -9,11 +9,12 @@ from typing import TypedDict
 import numpy as np
 
 from mha_viz import numerals
-from mha_viz.attention import Attention, Head, called
+from mha_viz.attention import Attention, Head
 from mha_viz.attention.shown import named_in
 from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, focus, span, units
+from mha_viz.model_names import cite_model
 from mha_viz.quotes import shortened
 from mha_viz.text import Cut
 
@@ -119,15 +120,14 @@ def fact(attention: Attention, head: Head) -> str:
 
 
 def reading(attention: Attention) -> str:
-    """The model with its revision, the text, and the steps applied since: 'minilm (revision 53aa…) reading “The cat
-    sat.”', 'minilm reading “The cat sat.”, by words, special hidden'."""
+    """The model with its revision, the text, and the steps applied since: 'openai-community/gpt2 (revision 607a…)
+    reading “The cat sat.”, by words, special hidden'."""
     facts = identity(attention)
-    revision = f" (revision {attention.revision})" if attention.revision else ""
     pair = f" and “{facts['pair']}”" if "pair" in facts else ""
     cut = f" ({facts['read']})" if "read" in facts else ""
     keys = f" and attending to “{facts['keys']}”" if "keys" in facts else ""
     taken = f", {steps(attention)}" if steps(attention) else ""
-    return f"{called(attention.model)}{revision} reading “{facts['text']}”{pair}{cut}{keys}{taken}"
+    return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut}{keys}{taken}"
 
 
 def identity(attention: Attention) -> dict[str, str]:
@@ -136,7 +136,7 @@ def identity(attention: Attention) -> dict[str, str]:
     of a text as it was typed."""
     text, cut, keys = attention.queries, attention.queries.cut, attention.keys
     first, second = cut.kept if cut else (None, None)
-    facts = {"model": called(attention.model), "revision": attention.revision, "text": text.text[:first]}
+    facts = {"model": cite_model(attention.model), "revision": attention.revision, "text": text.text[:first]}
     facts |= {"pair": text.pair[:second]} if text.pair else {}
     facts |= {"read": _read(cut)} if cut else {}
     facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if attention.is_cross else {}

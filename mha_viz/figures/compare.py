@@ -7,7 +7,7 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from mha_viz.attention import Attention, called
+from mha_viz.attention import Attention
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
@@ -31,6 +31,7 @@ from mha_viz.figures.view import (
     span,
     units,
 )
+from mha_viz.model_names import cite_model
 
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
@@ -273,7 +274,7 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     models = {(p.attention.model, p.attention.revision) for p in panels}
     is_one_model = len({model for model, _ in models}) == 1
     texts = {_sentences(p.attention) for p in panels}
-    model = called(panel.attention.model) if len(models) > 1 else ""
+    model = cite_model(panel.attention.model) if len(models) > 1 else ""
     model += f" ({panel.attention.revision or 'no revision'})" if model and is_one_model else ""
     sentences = _sentences(panel.attention) if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}

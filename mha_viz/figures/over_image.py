@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageColor
 
-from mha_viz.attention import Attention, Head, Weights, called, is_number
+from mha_viz.attention import Attention, Head, Weights, is_number
+from mha_viz.attention.numbers import name_array
 from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels
@@ -23,6 +24,7 @@ from mha_viz.figures.heatmap import SHADES
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Block, View, painted, scale_colours, shades
+from mha_viz.model_names import cite_model
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
@@ -158,7 +160,8 @@ def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:
         for head in heads
         for (row, column), value in np.ndenumerate(weights_of(attention, head, shown))
     ]
-    about = {"model": called(attention.model), "revision": attention.revision, "token": _token(attention, shown)}
+    about = {"model": cite_model(attention.model), "revision": attention.revision, "token": _token(attention, shown)}
+    about |= {"numbers": name_array(attention.quantity, attention.made), "made": "; ".join(attention.made)}
     return Table(COLUMNS, tuple(rows), about)
 
 
@@ -217,9 +220,14 @@ def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: st
     listed = caption.all_of(attention) if whole else ", ".join(caption.named(attention, head) for head in heads)
     token, patches = f"“{_token(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
     way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
-    title = f"Attention over an image: {listed} of {called(attention.model)}, {way}"
+    title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {way}"
     done = "".join(f", {each}" for each in (caption.steps(attention),) if each)
     how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
     sentences = (f"{title}{done}.", caption.quantities([attention]), f"Colour: {colours}{how}.")
-    about = {"figure": "image", "model": called(attention.model), "revision": attention.revision, "patches": patches}
+    about = {
+        "figure": "image",
+        "model": cite_model(attention.model),
+        "revision": attention.revision,
+        "patches": patches,
+    }
     return {"caption": " ".join(filter(None, sentences)), "alt": f"{title}.", "about": about}

@@ -32,11 +32,13 @@ import numpy.typing as npt
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.numbers import name_numbers
 from mha_viz.attention.steps import in_model
 from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures.theme import THEMES
 from mha_viz.heads import in_link
+from mha_viz.model_names import cite_model
 from mha_viz.text import TokenizedText
 
 FULL_BYTES = 1_250_000  # up to this size all heads are full
@@ -124,7 +126,7 @@ def _of_each_head(is_share: bool) -> list[dict[str, object]]:
 def common(model: str, layers: int, heads: int) -> dict[str, object]:
     """The fields of the header that all readings of a model have in common, with all heads in full: the rest is made in
     a browser that reads by itself (``browser/live/reader.js``)."""
-    named = {"model": model, "layers": layers, "heads": heads, "together": heads}
+    named = {"model": cite_model(model), "layers": layers, "heads": heads, "together": heads}
     return {**named, "metrics": _of_each_head(True), "themes": _THEMES}
 
 
@@ -308,17 +310,19 @@ def requested(attention: Attention) -> dict[str, object]:
 def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview) -> dict[str, object]:
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
     of_model = [in_model(attention.made, head) for head in maps]
+    numbers = name_numbers(attention.quantity, attention.made)
     return {
         "key": attention.key,
         "of": belongs_to(attention),
         "start": asdict(start),
-        "model": attention.model,
+        "model": cite_model(attention.model),
         "layers": attention.layers,
         "heads": heads,
         "together": most_together(attention),
         **axis_tokens(text),
         **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
+        **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
         **({"in_model": of_model} if of_model != [*maps] else {}),

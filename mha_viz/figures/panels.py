@@ -174,7 +174,7 @@ PlaceOfEach = list[int | None]
 # The fields of a packet's header that are needed to draw a panel.
 FIELDS = (
     "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full", "signed",
-    "request",
+    "request", "numbers",
 )  # fmt: skip
 
 

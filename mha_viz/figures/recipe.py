@@ -14,6 +14,8 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.layout import Size
 from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
+from mha_viz.model_names import cite_model, display_name_of
+from mha_viz.quotes import printable
 from mha_viz.request import BOTH, COSINE, DTYPES, MASK, RECIPE, Question, Request, dtype_of, in_dtype
 
 START = "import mha_viz as mv\n"
@@ -55,7 +57,8 @@ def _reading(name: str, attention: Attention) -> str:
     for step in later_steps(attention):
         call = call and _after(call, step)
     if call:
-        return f"{name} = {call}"
+        named = cite_model(attention.model, attention.revision)
+        return f"# {printable(named, '?')}\n{name} = {call}"
     file = f"{attention.key[:8]}.npz"
     return f"# From the archive of all files, or from save({file!r})\n{name} = mv.open_attention({file!r})"
 
@@ -116,6 +119,7 @@ def _encoder(model: str, revision: str) -> str:
     """The code that loads the model of a reading, or makes it from the loaded one."""
     dtype = dtype_of(revision)
     typed = "" if dtype == DTYPES[0] else f", dtype={dtype!r}"
+    typed += f", name={name!r}" if (name := display_name_of(model)) else ""
     match = re.fullmatch(r"untrained, seed (\d+)", in_dtype(revision, DTYPES[0]))
     return f"mv.load({model!r}{typed})" + (f".untrained({match[1]})" if match else "")
 

@@ -16,7 +16,6 @@ from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.attention import called
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_each
 from mha_viz.figures.report_columns import (
     HEADING,
@@ -41,6 +40,7 @@ from mha_viz.figures.role_words import (
 from mha_viz.figures.use_words import USE, is_used, use_explained
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
+from mha_viz.model_names import cite_model
 from mha_viz.numerals import counted
 from mha_viz.quotes import did_you_mean, quoted, series
 
@@ -152,14 +152,14 @@ def report(
     choice = "; ".join(filter(None, [", ".join(shown_kinds), *(CONDITIONS[name][0] for name in conditions)]))
     count = f"{len(roles)} of {counted(len(every), 'role')} ({choice})" if choice else counted(len(roles), "role")
     layers, heads = profile.shape
-    size = f"{layers} layers × {heads} heads"
-    caption = f"What heads of {of.model} (revision {of.revision}, {size}) do on {of.corpus}: {count}."
+    model = f"{cite_model(profile.model, of.revision)}, {layers} layers × {heads} heads,"
+    caption = f"What heads of {model} do on {of.corpus}: {count}."
     return Report(caption, roles, (*_notes(profile, roles, tests, of), f"To cite: {citation()}"), of)
 
 
 def _model_of(profile: Profile) -> tuple[str, str]:
     """The name and the revision of the model of a profile, as a reader can look them up."""
-    return called(profile.model), str(profile.facts["revision"])
+    return cite_model(profile.model), str(profile.facts["revision"])
 
 
 def _listed(names: str | Iterable[str], known: Collection[str], option: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ The browser computes the same in ``browser/geometry.js``; ``tests/golden/figures
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head, Shown, Weights
+from mha_viz.attention.steps import BY_WORDS, NOT_RESCALED, RESCALED, Step
 from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES, scale_of
@@ -214,7 +215,7 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
         attention.queries,
         attention.keys,
         attention.quantity,
-        attention.made,
+        (*attention.made, *steps_of_view(attention, view)),
         tuple(heads),
         np.stack([part.w for part in parts]),
         np.stack([part.hidden for part in parts]),
@@ -224,6 +225,15 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
         tuple(every.cols.index(unit) for unit in axes.cols),
         {"unit": view.unit, "special": view.special, "side": view.side},
     )
+
+
+def steps_of_view(attention: Attention, view: View) -> Iterator[Step]:
+    """What a view does to the numbers of a reading."""
+    if view.unit == "words" and not attention.queries.unit == attention.keys.unit == "words":
+        yield BY_WORDS
+    if view.special != "keep":
+        is_rescaled = view.special == "rescale" and not QUANTITIES[attention.quantity].is_signed
+        yield RESCALED if is_rescaled else NOT_RESCALED
 
 
 def chosen(w: Weights, links: str) -> Mask:

@@ -20,6 +20,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttenti
 
 from mha_viz.attention.answers import Numbers
 from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
+from mha_viz.model_names import quote_model
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
@@ -148,7 +149,7 @@ def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
         probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
     if np.isnan(probabilities).any():
         raise ModelBroken(
-            f"{quoted(encoder.name)} gives probabilities of words that are not numbers: its files may be damaged.",
+            f"{quote_model(encoder.name)} gives probabilities of words that are not numbers: its files may be damaged.",
             "Compare two texts without asking for a word, or choose another model.",
         )
     return probabilities
@@ -169,7 +170,7 @@ def word_head(encoder: Encoder) -> Any:
     head = _heads[encoder]
     if isinstance(head, str):
         raise ModelUnsupported(
-            f"{quoted(encoder.name)} cannot predict words: {head}.",
+            f"{quote_model(encoder.name)} cannot predict words: {head}.",
             "Compare two texts without asking for a word, or choose a model such as toy or BERT.",
         )
     return head

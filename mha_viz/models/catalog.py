@@ -17,6 +17,7 @@ from typing import Literal
 
 from mha_viz.errors import ModelNotAllowed, ModelUnreachable, SettingError, UnknownModel
 from mha_viz.files.assets import asset
+from mha_viz.model_names import HUB_IDS, is_hub_id, short_name
 from mha_viz.models import snapshots, storage
 from mha_viz.numerals import counted
 from mha_viz.quotes import did_you_mean, quoted, series
@@ -26,12 +27,8 @@ SETTING = "MHA_VIZ_MODELS"
 ACCESS = "MHA_VIZ_ACCESS"
 
 MAX_NAME = 255  # characters of a folder's path
-MAX_HUB_ID = 96  # the Hub's own limit
 LIKENESS = 0.75  # similarity from which a name is suggested: many names on the Hub are alike
 
-# Ids on the Hub: "name" or "owner/name" in ASCII; neither part begins or ends with "-" or ".".
-_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
-_HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 # A branch, a tag, a commit or the beginning of one, as in "owner/name@step1000" or "owner/name@refs/pr/1".
 _REVISION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?")
 MAX_REVISION = 96  # characters
@@ -66,7 +63,7 @@ _ROWS = (
     Model(
         "minilm",
         "MiniLM, a small BERT",
-        "sentence-transformers/all-MiniLM-L6-v2",
+        HUB_IDS["minilm"],
         *(6, 12, 384, 91),
         "Distilled from a larger BERT, tuned for sentence similarity. English. Comes with the app.",
         "bundled",
@@ -94,7 +91,7 @@ _ROWS = (
     Model(
         "bert-base-uncased",
         "BERT base, uncased",
-        "google-bert/bert-base-uncased",
+        HUB_IDS["bert-base-uncased"],
         *(12, 12, 768, 440),
         "The BERT of most papers on attention heads. English, lower case.",
         english=True,
@@ -102,7 +99,7 @@ _ROWS = (
     Model(
         "bert-base-cased",
         "BERT base, cased",
-        "google-bert/bert-base-cased",
+        HUB_IDS["bert-base-cased"],
         *(12, 12, 768, 436),
         "Keeps upper and lower case apart. English.",
         english=True,
@@ -110,7 +107,7 @@ _ROWS = (
     Model(
         "bert-large-uncased",
         "BERT large, uncased",
-        "google-bert/bert-large-uncased",
+        HUB_IDS["bert-large-uncased"],
         *(24, 16, 1024, 1345),
         "Twice as deep: 384 heads. English, lower case; needs about 3 GB of memory.",
         english=True,
@@ -118,14 +115,14 @@ _ROWS = (
     Model(
         "bert-base-multilingual-cased",
         "BERT base, multilingual",
-        "google-bert/bert-base-multilingual-cased",
+        HUB_IDS["bert-base-multilingual-cased"],
         *(12, 12, 768, 714),
         "104 languages in one vocabulary.",
     ),
     Model(
         "distilbert-base-uncased",
         "DistilBERT base, uncased",
-        "distilbert/distilbert-base-uncased",
+        HUB_IDS["distilbert-base-uncased"],
         *(6, 12, 768, 268),
         "Half the layers of BERT, distilled from it. English, lower case.",
         english=True,
@@ -133,7 +130,7 @@ _ROWS = (
     Model(
         "roberta-base",
         "RoBERTa base",
-        "FacebookAI/roberta-base",
+        HUB_IDS["roberta-base"],
         *(12, 12, 768, 499),
         "BERT trained longer, without next-sentence prediction; byte-level pieces. English.",
         english=True,
@@ -141,7 +138,7 @@ _ROWS = (
     Model(
         "google/electra-small-discriminator",
         "ELECTRA small",
-        "google/electra-small-discriminator",
+        HUB_IDS["google/electra-small-discriminator"],
         *(12, 4, 256, 54),
         "Trained to spot replaced words. Four heads per layer; English, lower case.",
         english=True,
@@ -149,7 +146,7 @@ _ROWS = (
     Model(
         "gpt2",
         "GPT-2",
-        "openai-community/gpt2",
+        HUB_IDS["gpt2"],
         *(12, 12, 768, 548),
         "A language model that reads left to right: no token attends to a later one. English.",
         english=True,
@@ -345,9 +342,7 @@ def _check_step(name: str) -> None:
 
 def _hub_model(name: str) -> Model | None:
     hub_id, at, revision = name.partition("@")
-    if len(hub_id) > MAX_HUB_ID or _HUB_ID.fullmatch(hub_id) is None or (at and not _is_revision(revision)):
-        return None
-    if ".." in hub_id or "--" in hub_id or hub_id.endswith(".git"):
+    if not is_hub_id(hub_id) or (at and not _is_revision(revision)):
         return None
     if at and hub_id in CATALOG:  # a step that was not saved, or a model that comes with the app
         return None
@@ -361,7 +356,7 @@ def _folder_model(name: str) -> Model | None:
             return None
     except (OSError, RuntimeError):  # no permission to look, or an account without a home directory: counts as missing
         return None
-    label = Path(name).name or name  # as typed: expanding "~" would reveal the account's name
+    label = short_name(name)  # as typed: expanding "~" would reveal the account's name
     return Model(name, label, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
 
 

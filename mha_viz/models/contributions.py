@@ -11,12 +11,12 @@ import torch
 
 from mha_viz.attention.answers import Numbers
 from mha_viz.errors import ModelUnsupported
+from mha_viz.model_names import quote_model
 from mha_viz.models import answers
 from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
 from mha_viz.models.probe import epsilon, is_centred
-from mha_viz.quotes import quoted
 from mha_viz.request import COSINE, Question
 
 
@@ -57,7 +57,7 @@ def _final_norm(encoder: Encoder, question: Question) -> Any:
     is_readable = family.final_norm and holds(family.pre_norm, encoder.config) and width == encoder.d_model
     if question.kind == COSINE or not is_readable:
         raise ModelUnsupported(
-            f"What a head of {quoted(encoder.name)} adds to a word’s logit cannot be computed: between "
+            f"What a head of {quote_model(encoder.name)} adds to a word’s logit cannot be computed: between "
             "them there is more than one norm and one matrix.",
             "Choose a model such as GPT-2, or look at the effect of switching the head off.",
         )

@@ -22,6 +22,7 @@ from mha_viz.errors import (
     TextError,
     check_kind,
 )
+from mha_viz.model_names import quote_model, short_name
 from mha_viz.models import capture, cores, linear, many
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import layers
@@ -36,7 +37,6 @@ from mha_viz.models.opening import (
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces
-from mha_viz.quotes import quoted
 from mha_viz.request import DTYPES
 from mha_viz.text import WordPieces
 
@@ -264,7 +264,8 @@ class Encoder(InParts, LoadedModel):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
             raise ModelUnsupported(
-                f"{self.name} shows the attention of {tap.seen} of its {self.layers} layers.", "Choose another model."
+                f"{short_name(self.name)} shows the attention of {tap.seen} of its {self.layers} layers.",
+                "Choose another model.",
             )
         return states.float()
 
@@ -279,4 +280,4 @@ class Encoder(InParts, LoadedModel):
             probe = self._tokenizer.read(_PROBE)
             Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0])
         except ShapeError as error:
-            raise ModelUnsupported(f"{quoted(self.name)}: {error.problem}", "Choose another model.") from error
+            raise ModelUnsupported(f"{quote_model(self.name)}: {error.problem}", "Choose another model.") from error

@@ -12,6 +12,7 @@ from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.steps import of_part
 from mha_viz.errors import LOADED, EmptyText, ModelUnsupported, NeedsOneStack, SettingError, TextError, check_kind
+from mha_viz.model_names import quote_model, short_name
 from mha_viz.models import capture, cores
 from mha_viz.models.capture import LastLayerSeen, Tap
 from mha_viz.models.encoder import Encoder
@@ -22,7 +23,6 @@ from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.opening import open_two_stacks
 from mha_viz.models.stacks import SourceStack, TargetStack
 from mha_viz.models.tokenizer import TextPieces, Tokenizer
-from mha_viz.quotes import quoted
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
 from mha_viz.text import Piece
 
@@ -141,14 +141,14 @@ class EncoderDecoder(LoadedModel):
             return self._typed_target(typed)
         if not self._can_write:
             raise ModelUnsupported(
-                f"The files of {quoted(self.name)} lack the weights that write a target.", "Type a target."
+                f"The files of {quote_model(self.name)} lack the weights that write a target.", "Type a target."
             )
         start = self._start()
         with cores.pass_lock:
             ids = greedy(self._model, self._tokens(source.ids), self._writing, min(MOST, self.limit - 1))
         text, pieces = self._spelt(ids)
         if not text.strip():
-            raise EmptyText(f"{self.name} ends the target before its first word.", "Type a target.")
+            raise EmptyText(f"{short_name(self.name)} ends the target before its first word.", "Type a target.")
         return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
 
     def _typed_target(self, target: str) -> TextPieces:
@@ -164,7 +164,8 @@ class EncoderDecoder(LoadedModel):
         begin = [(token, self._special(token), 0) for token in first if token is not None]
         if read.cut or len(begin) + len(pieces) > self.limit:
             raise TextError(
-                f"The target is longer than {self.name} reads: {self.limit} pieces, its start token included.",
+                f"The target is longer than {short_name(self.name)} reads: "
+                f"{self.limit} pieces, its start token included.",
                 "Shorten the target.",
             )
         ids, named, types = map(list, zip(*begin, *pieces, strict=True))
@@ -194,7 +195,8 @@ class EncoderDecoder(LoadedModel):
     def _start(self) -> int:
         if self._writing.start is None:
             raise ModelUnsupported(
-                f"The files of {quoted(self.name)} name no token that a target begins with (decoder_start_token_id).",
+                f"The files of {quote_model(self.name)} name no token that a target begins with "
+                "(decoder_start_token_id).",
                 "Read the encoder alone, or choose another model.",
             )
         return self._writing.start
@@ -242,7 +244,8 @@ class EncoderDecoder(LoadedModel):
                 self._model(input_ids=given, decoder_input_ids=self._tokens(target), use_cache=False)
         if tap.taken != layers:
             raise ModelUnsupported(
-                f"{self.name} shows the attention of {tap.taken} of its {layers} layers.", "Choose another model."
+                f"{short_name(self.name)} shows the attention of {tap.taken} of its {layers} layers.",
+                "Choose another model.",
             )
         weights = tap.fetched()
         weights.flags.writeable = False
@@ -258,7 +261,7 @@ class EncoderDecoder(LoadedModel):
     def refusal(self) -> tuple[str, str]:
         """What is said, and what can be done, where one stack of layers is needed."""
         return (
-            f"{quoted(self.name)} is an encoder–decoder: its attention can be read, but this needs a model with "
+            f"{quote_model(self.name)} is an encoder–decoder: its attention can be read, but this needs a model with "
             "one stack of layers.",
             "Choose a model such as BERT.",
         )

@@ -17,6 +17,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
+from mha_viz.model_names import name_in_config, quote_model
 from mha_viz.models import families, pipeline
 from mha_viz.models.catalog import Model
 from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, Sizes
@@ -78,12 +79,14 @@ Stamps = frozenset[tuple[str, int, int, int]]
 
 class Facts(NamedTuple):
     """What the files of a folder say of its model, and its row. ``parts``: PARTS for an encoder–decoder, empty for one
-    stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value."""
+    stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value; ``display_name``: what its
+    config calls it."""
 
     model: Model
     causal: bool
     parts: tuple[str, ...]
     heads_per_key: int
+    display_name: str = ""
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
@@ -99,7 +102,7 @@ def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Fac
     """The facts of a folder that passes :func:`check_folder`, or whose config alone does, if not ``whole``. Raises what
     that raises."""
     row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
-    who = quoted(row.name if row.kind == "hub" else row.label)
+    who = quote_model(row.name)
     try:
         config = read_object(folder / "config.json", MAX_CONFIG_BYTES, who)
         check_config(config, who)
@@ -115,7 +118,8 @@ def _facts(row: Model, config: Json, who: str) -> Facts:
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelBroken(f"{who}: config.json contradicts itself.", "Get the file again.") from error
-    return Facts(row, causal, PARTS if config["model_type"] in ENCODER_DECODERS else (), shared)
+    parts = PARTS if config["model_type"] in ENCODER_DECODERS else ()
+    return Facts(row, causal, parts, shared, name_in_config(row.name, config))
 
 
 FactsOf = Callable[[Path, Model, bool], Facts]

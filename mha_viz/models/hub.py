@@ -34,6 +34,7 @@ from mha_viz.errors import (
 )
 from mha_viz.files import digests, passing_folder
 from mha_viz.files.assets import asset
+from mha_viz.model_names import quote_model
 from mha_viz.models import budget, snapshots
 from mha_viz.models.catalog import Model, hosted, hub_ids, only_here
 from mha_viz.models.folder import (
@@ -51,7 +52,6 @@ from mha_viz.models.folder import (
 from mha_viz.models.refusals import OTHER, UNEXPLAINED, for_whom, hub_error, silent, too_slow, unknown_failure
 from mha_viz.models.storage import INDEX, MAIN, WEIGHTS, snapshot, storage
 from mha_viz.process.apart import Bounds, run
-from mha_viz.quotes import quoted
 
 SIZE_SETTING = budget.ONE_SETTING
 TRANSFER = "mha_viz.models.transfer"
@@ -142,7 +142,7 @@ def check_unchanged(folder: Path, model: Model) -> None:
         is_whole = False
     if not is_whole:
         raise ModelBroken(
-            f"Files of {quoted(model.name)} have changed since they arrived.",
+            f"Files of {quote_model(model.name)} have changed since they arrived.",
             for_whom(f"Delete {folder}, and they are downloaded again.", OTHER),
         )
 
@@ -208,7 +208,7 @@ def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> P
         return folder
     if only_here():
         raise ModelNotAllowed(
-            f"{quoted(model.name)} is not completely downloaded, and this server downloads nothing.",
+            f"{quote_model(model.name)} is not completely downloaded, and this server downloads nothing.",
             OTHER,
         )
     watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
@@ -236,7 +236,7 @@ def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
 
 
 def _download(model: Model, watch: _Watch) -> Path:
-    who = quoted(model.name)
+    who = quote_model(model.name)
     listing = _list_files(model, watch)
     watch.total = sum(f.size for f in listing.files.values())
     place = storage(model.hub_id)
@@ -250,7 +250,7 @@ def _download(model: Model, watch: _Watch) -> Path:
 
 
 def _list_files(model: Model, watch: _Watch) -> _Listing:
-    who, listed = quoted(model.name), _in_child(model, watch, METADATA_SECONDS)
+    who, listed = quote_model(model.name), _in_child(model, watch, METADATA_SECONDS)
     files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
     names, limit = _needed(files, who), max_megabytes()
     total = sum(files[n].size for n in names)
@@ -267,7 +267,7 @@ def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
     more. Until it has begun, the Hub does not count as silent. Raises ModelError's family, Cancelled, and Failed or
     TooLarge for a child that dies."""
     watch.moved = math.inf
-    bounds = Bounds(what=f"The download of {quoted(model.name)}", writable=(order["folder"],) if order else ())
+    bounds = Bounds(what=f"The download of {quote_model(model.name)}", writable=(order["folder"],) if order else ())
     order |= {"model": asdict(model), "seconds": seconds}
     answer = run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
     if isinstance(answer, dict) and UNEXPLAINED in answer:

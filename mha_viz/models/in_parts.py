@@ -12,11 +12,11 @@ from mha_viz.attention.parts import Parts, ScoreParts, score_parts
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import SettingError
 from mha_viz.heads import AnyHead, Head
+from mha_viz.model_names import quote_model
 from mha_viz.models.capture import Tap
 from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.stream import Stream
 from mha_viz.models.tokenizer import TextPieces
-from mha_viz.quotes import quoted
 from mha_viz.text import WordPieces
 
 
@@ -41,7 +41,7 @@ class InParts:
         """Raise SettingError for a target or a part, which only encoder–decoders have."""
         if target or part:
             raise SettingError(
-                f"{quoted(self.name)} has one stack of layers and reads no target.",
+                f"{quote_model(self.name)} has one stack of layers and reads no target.",
                 "Leave target and part out, or load an encoder–decoder such as T5.",
             )
 

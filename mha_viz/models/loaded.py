@@ -13,12 +13,13 @@ import torch
 
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWarning, warn
+from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
 from mha_viz.models.families import is_causal
 from mha_viz.models.folder import look_at
 from mha_viz.models.opening import piece_limit, reports_silenced, torch_device, torch_dtype, weights_digest
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
-from mha_viz.quotes import MOST_QUOTED, quoted
+from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import DTYPES, in_dtype
 from mha_viz.text import TokenizedText
 
@@ -54,17 +55,29 @@ class LoadedModel(ABC):
 
     @classmethod
     def from_folder(
-        cls, folder: Path, *, name: str = "", revision: str = "", device: str = "cpu", dtype: str = DTYPES[0]
+        cls,
+        folder: Path,
+        *,
+        name: str = "",
+        revision: str = "",
+        device: str = "cpu",
+        dtype: str = DTYPES[0],
+        display_name: str = "",
     ) -> Self:
         """The model in ``folder``, with weights in ``dtype``. Never touches the network.
+
+        ``display_name``: what captions and files call it; by default what its config says, unless its ``name`` is one
+        that can be looked up.
 
         Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn, not in
         this type, or it has another number of stacks (:func:`mha_viz.models.loading.from_folder` opens both kinds).
         """
-        name = name or folder.name
-        if bool(look_at(folder).parts) != cls.parts:
+        facts = look_at(folder)
+        is_unknown = not name or short_name(name) != name
+        name = ModelName(name or folder.name, display_name or facts.display_name * is_unknown)
+        if bool(facts.parts) != cls.parts:
             stacks = "one stack" if cls.parts else "two stacks"
-            raise ModelUnsupported(f"{quoted(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
+            raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
             with panics_in_words(name), reports_silenced():
                 model = cls._opened(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
@@ -76,7 +89,7 @@ class LoadedModel(ABC):
             words = " ".join(str(error).split()) or type(error).__name__
             _log.warning("%s cannot be loaded: %s", name, words)
             reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
-            raise ModelBroken(f"{quoted(name)} cannot be loaded{reason}.", "Download it again.") from error
+            raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
         return model
 
     @classmethod
@@ -100,7 +113,7 @@ class LoadedModel(ABC):
         """The pieces of a text, with a warning if the model's limit cuts it."""
         read = self._tokenizer.read(text, pair)
         if read.cut:
-            warn(TextCutWarning, read.cut_in_words(self.name))
+            warn(TextCutWarning, read.cut_in_words(short_name(self.name)))
         return read
 
     def _space(self, *shape: int) -> torch.Tensor:
@@ -114,7 +127,7 @@ class LoadedModel(ABC):
         do not have; a GPU that met it would not be usable any more in this process."""
         if max(map(max, ids)) >= self._model.get_input_embeddings().num_embeddings:
             raise ModelBroken(
-                f"The tokenizer of {quoted(self.name)} gives a token that its weights have no row for.",
+                f"The tokenizer of {quote_model(self.name)} gives a token that its weights have no row for.",
                 "The files do not belong together. Get the folder again.",
             )
         return torch.tensor(ids, device=self.device)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.errors import ModelUnreachable, SettingError
+from mha_viz.model_names import quote_model, short_name
 from mha_viz.models import budget, catalog, hub
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
@@ -17,16 +18,19 @@ from mha_viz.request import DTYPES, dtype_of
 
 __all__ = ["AnyModel", "as_measured", "from_folder", "load", "one_stack"]
 
+MOST_CHARACTERS = 200  # characters
 
-def load(name: str, device: str = "cpu", *, dtype: str = DTYPES[0], download: bool = True) -> AnyModel:
-    """The model that ``name`` refers to. Raises ModelError's family, and SettingError for a device or a type that does
+
+def load(model: str, device: str = "cpu", *, dtype: str = DTYPES[0], download: bool = True, name: str = "") -> AnyModel:
+    """The model that ``model`` refers to. Raises ModelError's family, and SettingError for a device or a type that does
     not exist.
 
-    ``name``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. ``device``:
+    ``model``: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder. ``device``:
     "cpu", "cuda" or one of several GPUs, "cuda:1". ``dtype``: the type of its weights and vectors, "float32", or
     "float16" or "bfloat16", which take half the memory and change its numbers: readings name it with the revision.
     Attention is computed in float32 in all of them. The model is downloaded first if necessary; with
-    ``download=False``, one that is not on this machine raises ModelUnreachable.
+    ``download=False``, one that is not on this machine raises ModelUnreachable. ``name``: what captions, files and
+    reports call it; by default its id on the Hub, and for a folder what its config.json says.
 
     >>> half = mv.load("toy", dtype="bfloat16").encode("the dog saw the girl .")
     >>> half.weights.dtype.name, half.revision.rpartition(" ")[2]
@@ -34,29 +38,44 @@ def load(name: str, device: str = "cpu", *, dtype: str = DTYPES[0], download: bo
     """
     torch_device(device)
     torch_dtype(dtype)
-    with catalog.suggesting(name, f"Choose one of {', '.join(catalog.CATALOG)}"):
-        return _load(catalog.resolve(name), device, dtype, download)
+    check_display_name(name)
+    with catalog.suggesting(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
+        return _load(catalog.resolve(model), device, dtype, download, name)
 
 
-def _load(model: catalog.Model, device: str, dtype: str, download: bool) -> AnyModel:
+def check_display_name(name: str) -> None:
+    """Raise SettingError for a text that is no name to print."""
+    if not isinstance(name, str) or not name.isprintable() or len(name) > MOST_CHARACTERS:
+        problem = f"{quoted(str(name))} cannot be the name of a model."
+        raise SettingError(problem, f"Give one line of up to {MOST_CHARACTERS} characters.")
+
+
+def _load(model: catalog.Model, device: str, dtype: str, download: bool, display_name: str) -> AnyModel:
     folder = hub.local_folder(model)
     if folder is None and not download:
         raise ModelUnreachable(
-            f"{quoted(model.name)} is not on this machine any more.", "Choose it again, or choose another model."
+            f"{quote_model(model.name)} is not on this machine any more.", "Choose it again, or choose another model."
         )
     folder = folder or hub.fetch(model)
     hub.check_unchanged(folder, model)
     revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
     budget.record_use(folder)
-    return from_folder(folder, name=model.name, revision=revision, device=device, dtype=dtype)
+    more = {"device": device, "dtype": dtype, "display_name": display_name}
+    return from_folder(folder, name=model.name, revision=revision, **more)
 
 
 def from_folder(
-    folder: Path, *, name: str = "", revision: str = "", device: str = "cpu", dtype: str = DTYPES[0]
+    folder: Path,
+    *,
+    name: str = "",
+    revision: str = "",
+    device: str = "cpu",
+    dtype: str = DTYPES[0],
+    display_name: str = "",
 ) -> AnyModel:
     """The model in ``folder``. Raises as :meth:`mha_viz.models.loaded.LoadedModel.from_folder`."""
     kind: type[AnyModel] = EncoderDecoder if look_at(folder).parts else Encoder
-    return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype)
+    return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype, display_name=display_name)
 
 
 def one_stack(model: str | AnyModel, device: str = "cpu") -> Encoder:
@@ -72,7 +91,7 @@ def as_measured(facts: Mapping[str, Any], model: str | AnyModel | None = None, d
     encoder = in_one_stack(load(named, device, dtype=dtype) if isinstance(named, str) else named)
     if encoder.dtype != dtype:
         raise SettingError(
-            f"{encoder.name} was loaded in {encoder.dtype}, and this was measured in {dtype}.",
+            f"{short_name(encoder.name)} was loaded in {encoder.dtype}, and this was measured in {dtype}.",
             f"Load it with dtype={dtype!r}.",
         )
     return encoder

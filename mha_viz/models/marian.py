@@ -17,9 +17,9 @@ from tokenizers.models import Unigram
 from transformers import PreTrainedTokenizerFast
 
 from mha_viz.errors import ModelBroken, ModelUnsupported
+from mha_viz.model_names import quote_model
 from mha_viz.models.pipeline import MAX_ADDED, MAX_ADDED_CHARACTERS, MAX_PIECE
 from mha_viz.models.protobuf import fields
-from mha_viz.quotes import quoted
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
@@ -44,10 +44,12 @@ def tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
         source, target = (_made(_sentencepiece((folder / file).read_bytes()), numbers) for file in FILES[:2])
     except (IndexError, KeyError, TypeError, ValueError, struct.error) as error:
         raise ModelBroken(
-            f"{quoted(name)}: {', '.join(FILES)} do not fit together, or one is damaged.", "Get the folder again."
+            f"{quote_model(name)}: {', '.join(FILES)} do not fit together, or one is damaged.", "Get the folder again."
         ) from error
     except NotImplementedError as error:
-        raise ModelUnsupported(f"{quoted(name)} has a SentencePiece model {error}.", "Choose another model.") from error
+        raise ModelUnsupported(
+            f"{quote_model(name)} has a SentencePiece model {error}.", "Choose another model."
+        ) from error
     return source, target
 
 

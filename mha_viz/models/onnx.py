@@ -14,11 +14,12 @@ import torch
 from transformers import AutoModel
 
 from mha_viz.errors import ExportError, ModelUnsupported
+from mha_viz.model_names import quote_model
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.opening import reports_silenced
 from mha_viz.models.tokenizer import Tokenizer
-from mha_viz.quotes import quoted, series
+from mha_viz.quotes import series
 from mha_viz.request import DTYPES
 
 FAMILIES = ("bert", "distilbert", "electra", "gpt2", "roberta")
@@ -49,7 +50,7 @@ class _Attention(torch.nn.Module):
 def check(model: LoadedModel) -> Encoder:
     """The model, if a graph of it can be written. Raises ModelUnsupported, and ExportError if it was not read from a
     folder or the libraries are not installed."""
-    who = quoted(model.name)
+    who = quote_model(model.name)
     if not isinstance(model, Encoder) or model.family not in FAMILIES:
         problem = f"{who} is of the family {model.family}, with which a page cannot read by itself."
         raise ModelUnsupported(problem, f"These can: {series(FAMILIES)}.")
@@ -119,7 +120,7 @@ def _halve(attention: _Attention, model: Encoder, texts: Sequence[str]) -> float
     changes = [float((attention(ids) - one).abs().max()) for ids, one in zip(every, whole, strict=True)]
     deviation = max(changes, default=0.0)
     if not np.isfinite(deviation):
-        raise ExportError(f"{quoted(model.name)} has numbers that halves cannot hold.", "Leave --half out.")
+        raise ExportError(f"{quote_model(model.name)} has numbers that halves cannot hold.", "Leave --half out.")
     return deviation
 
 

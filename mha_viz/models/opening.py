@@ -20,6 +20,7 @@ from transformers.utils import logging as transformers_logging
 
 from mha_viz import process
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
+from mha_viz.model_names import quote_model
 from mha_viz.models import budget, capture, marian, pipeline
 from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
 from mha_viz.models.folder import weight_files
@@ -88,12 +89,12 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
     config = AutoConfig.from_pretrained(folder, **_LOCAL)
     if config.is_encoder_decoder:
         raise ModelUnsupported(
-            f"{quoted(name)} is an encoder–decoder ({config.model_type}) of a family that cannot be drawn.",
+            f"{quote_model(name)} is an encoder–decoder ({config.model_type}) of a family that cannot be drawn.",
             f"These can: {', '.join(ENCODER_DECODERS)}.",
         )
     if FAMILIES[config.model_type].probabilities and dtype != torch.float32:
         raise ModelUnsupported(
-            f"{quoted(name)} can be read in float32 only: transformers rounds the weights of its family "
+            f"{quote_model(name)} can be read in float32 only: transformers rounds the weights of its family "
             f"({config.model_type}) before they can be recorded.",
             "Leave dtype out, or choose another model.",
         )
@@ -108,7 +109,7 @@ def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32)
     config = AutoConfig.from_pretrained(folder, **_LOCAL)
     if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
         raise ModelUnsupported(
-            f"{quoted(name)} has a vocabulary for each of its two languages, which cannot be read.",
+            f"{quote_model(name)} has a vocabulary for each of its two languages, which cannot be read.",
             "Choose another model.",
         )
     source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
@@ -132,16 +133,18 @@ def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
 
 def _checked(tokenizer: Any, name: str) -> Any:
     if not tokenizer.is_fast:
-        raise ModelUnsupported(f"{quoted(name)} has a tokenizer without character positions.", "Choose another model.")
+        raise ModelUnsupported(
+            f"{quote_model(name)} has a tokenizer without character positions.", "Choose another model."
+        )
     backend = tokenizer.backend_tokenizer  # as built from all its files
     steps = {section: getattr(backend, section) for section in pipeline.SECTIONS}
-    pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quoted(name))
+    pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quote_model(name))
     return tokenizer
 
 
 def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
     """A model, and which weights that attention does not need are missing."""
-    stored = {} if kind is AutoModelForSeq2SeqLM else of_other_type(weight_files(folder, quoted(name)), dtype)
+    stored = {} if kind is AutoModelForSeq2SeqLM else of_other_type(weight_files(folder, quote_model(name)), dtype)
     source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
     model, report = kind.from_pretrained(
         None if stored else folder,
@@ -155,7 +158,7 @@ def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) 
     missing = sorted(k for k in report["missing_keys"] if not any(u in k for u in _UNUSED))
     if missing:
         raise ModelBroken(
-            f"{quoted(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
+            f"{quote_model(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
         )
     return model, sorted(report["missing_keys"])
 

@@ -15,6 +15,7 @@ from mha_viz.attention.answers import Numbers
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import SettingError, TextError, check_kind
+from mha_viz.model_names import quote_model
 from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import TextPieces
@@ -59,7 +60,8 @@ def of_text(encoder: Encoder, read: TextPieces | WordPieces, source: str) -> Wei
     mine, other = read.tokenized(), encoder.pieces(source, read.pair if isinstance(read, TextPieces) else "")
     if tuple(read.ids) == tuple(other.ids):
         raise SettingError(
-            f"Both texts are the same to {quoted(encoder.name)}.", "Change a word in one of them, to one that it knows."
+            f"Both texts are the same to {quote_model(encoder.name)}.",
+            "Change a word in one of them, to one that it knows.",
         )
     aligned: Weights = np.einsum("nm,lmhd->lnhd", alignment(mine, other.tokenized()), outputs(encoder, other))
     return aligned.astype(np.float32)

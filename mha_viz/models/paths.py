@@ -11,6 +11,7 @@ import torch
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.attention.answers import SIDES
 from mha_viz.errors import ModelUnsupported, SettingError
+from mha_viz.model_names import quote_model
 from mha_viz.models.capture import Tap, Triple
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.tokenizer import TextPieces
@@ -46,7 +47,7 @@ def states(
     assert isinstance(whole, _Path)
     if not whole.sides:
         raise ModelUnsupported(
-            f"The queries and keys of {quoted(encoder.name)} cannot be replaced.",
+            f"The queries and keys of {quote_model(encoder.name)} cannot be replaced.",
             "Choose a model such as BERT or GPT-2.",
         )
     heads = [Head(layer, head) for layer in range(to.layer) for head in range(encoder.heads)]

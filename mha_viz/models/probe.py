@@ -19,11 +19,11 @@ from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Floats, Mask, Parameters, Relative, Trace, shared_by, traced
 from mha_viz.errors import ModelUnsupported, UnknownHead
+from mha_viz.model_names import quote_model
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
 from mha_viz.models.families import Family, attention_of, family_of, holds, key_heads, opaque
 from mha_viz.models.linear import PackedLinear, Rows
-from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
 MASKED = -1e30  # what is added to the scores of masked positions is less
@@ -58,8 +58,8 @@ class Opened:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         if model.dtype != torch.float32:
             raise ModelUnsupported(
-                f"The steps inside the heads of {quoted(name)} are computed again in float32, and it was loaded in "
-                f"{str(model.dtype).removeprefix('torch.')}.",
+                f"The steps inside the heads of {quote_model(name)} are computed again in float32, and it was loaded "
+                f"in {str(model.dtype).removeprefix('torch.')}.",
                 "Load it without dtype.",
             )
         self._name, self._layer, self._model = name, layer, model
@@ -283,7 +283,7 @@ def _place(model: Any, layer: int) -> Place:
 
 def _unsupported(name: str, why: str) -> ModelUnsupported:
     return ModelUnsupported(
-        f"The inside of {quoted(name)} cannot be shown: {why}.",
+        f"The inside of {quote_model(name)} cannot be shown: {why}.",
         "Choose a model such as BERT, RoBERTa, GPT-2, Llama or Qwen.",
     )
 

@@ -12,8 +12,8 @@ from mha_viz.errors import (
     ModelUnreachable,
     ModelUnsupported,
 )
+from mha_viz.model_names import quote_model
 from mha_viz.models.catalog import Model, hosted
-from mha_viz.quotes import quoted
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def hub_error(error: Exception, model: Model) -> MhaVizError:
     """What happened on the way to the Hub, as an error in words."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    who = quoted(model.name)
+    who = quote_model(model.name)
     if isinstance(error, MhaVizError):
         return error
     if isinstance(error, OfflineModeIsEnabled):
@@ -97,10 +97,11 @@ def gated(who: str) -> ModelUnsupported:
 
 def silent(model: Model) -> ModelUnreachable:
     """The error for a Hub that does not answer, or stops answering."""
+    who = quote_model(model.name)
     return ModelUnreachable(
         for_whom(
-            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {quoted(model.name)}.",
-            f"The Hugging Face Hub cannot be reached, or stopped answering, for {quoted(model.name)}.",
+            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {who}.",
+            f"The Hugging Face Hub cannot be reached, or stopped answering, for {who}.",
         ),
         "Check the connection and try again, or choose a model that is already on this machine.",
     )
@@ -109,6 +110,6 @@ def silent(model: Model) -> ModelUnreachable:
 def too_slow(model: Model, done: int, total: int) -> ModelUnreachable:
     """The error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
     return ModelUnreachable(
-        f"{quoted(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",
+        f"{quote_model(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",
         "Nothing was kept. Try again on a faster connection.",
     )

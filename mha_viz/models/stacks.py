@@ -11,12 +11,12 @@ from mha_viz.attention import Weights
 from mha_viz.attention.parts import OfKeys, Parts
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, TextError
+from mha_viz.model_names import quote_model, short_name
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import STACKS
 from mha_viz.models.in_parts import InParts
 from mha_viz.models.stream import Stream
 from mha_viz.models.tokenizer import TextPieces
-from mha_viz.quotes import quoted
 from mha_viz.request import CROSS, ENCODER
 from mha_viz.text import WordPieces
 
@@ -31,8 +31,8 @@ class SourceStack(InParts):
         """Raises ModelUnsupported for families whose scores cannot be taken apart."""
         if stack.config.model_type not in STACKS:
             raise ModelUnsupported(
-                f"The scores of {quoted(whole.name)} cannot be taken apart: of encoder–decoders, only those of T5 and "
-                "mT5 can.",
+                f"The scores of {quote_model(whole.name)} cannot be taken apart: of encoder–decoders, only those of T5 "
+                "and mT5 can.",
                 "Choose one of these, or a model with one stack of layers, such as BERT.",
             )
         self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
@@ -46,7 +46,7 @@ class SourceStack(InParts):
     def check_words(self, words: Sequence[str]) -> None:
         """Raise TextError if there are any."""
         if words:
-            raise TextError(f"{self.name} reads no sentence given as words.", "Give it as a text.")
+            raise TextError(f"{short_name(self.name)} reads no sentence given as words.", "Give it as a text.")
 
     def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
         return self._whole.through_encoder(read.ids, tap)

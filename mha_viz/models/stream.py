@@ -21,6 +21,7 @@ import torch
 from mha_viz.attention.parts import CONSTANTS, FEED_FORWARD, HEADS, POSITION, WORD, Parts
 from mha_viz.attention.trace import Floats
 from mha_viz.errors import ModelUnsupported
+from mha_viz.model_names import quote_model
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import family_of, holds
 from mha_viz.models.probe import (
@@ -35,7 +36,6 @@ from mha_viz.models.probe import (
     place,
     weights_of,
 )
-from mha_viz.quotes import quoted
 
 SHIFTS, OUTPUT_BIASES = "shifts of norms", "output biases"
 _BETWEEN = "a norm stands between what W_O puts out and the sum that it is added to"
@@ -247,7 +247,7 @@ def refuse(config: Any, name: str) -> None:
 
 def _unsupported(name: str, why: str) -> ModelUnsupported:
     return ModelUnsupported(
-        f"The scores of {quoted(name)} cannot be taken apart: {why}.",
+        f"The scores of {quote_model(name)} cannot be taken apart: {why}.",
         "Choose a model such as BERT, DeBERTa, GPT-2, Llama or Qwen.",
     )
 

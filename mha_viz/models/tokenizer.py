@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mha_viz.errors import EmptyText, ModelBroken, TextError, check_kind
+from mha_viz.model_names import quote_model, short_name
 from mha_viz.quotes import quoted
 from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
 
@@ -52,7 +53,7 @@ class Tokenizer:
     single texts if it has no ``pairs``. It never changes, so any number of threads may call it."""
 
     def __init__(self, tokenizer: Any, name: str, limit: int, pairs: bool = True) -> None:
-        self.name, self.limit = name, limit
+        self.name, self.limit = short_name(name), limit
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
@@ -183,7 +184,7 @@ def panics_in_words(name: str) -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         _log.warning("%s: %s", name, error)
-        problem = f"The tokenizer or the weights of {quoted(name)} crashed the library that reads them."
+        problem = f"The tokenizer or the weights of {quote_model(name)} crashed the library that reads them."
         raise ModelBroken(problem, "Try another text, or another model.") from None
 
 

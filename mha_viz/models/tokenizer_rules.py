@@ -14,9 +14,9 @@ from typing import Any
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from mha_viz.errors import ModelUnsupported
+from mha_viz.model_names import quote_model
 from mha_viz.models.pipeline import flat
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, Tokenizer
-from mha_viz.quotes import quoted
 
 _PADDED, _DECOMPOSED = 0, 1  # a character between two spaces, and its NFD
 _BLANK, _MARK = 0, 1  # separates words; is a word
@@ -89,7 +89,7 @@ def _cutting(written: JsonObject) -> JsonObject | None:
 def _check(written: JsonObject, name: str) -> None:
     """Raise ModelUnsupported for a tokenizer whose steps do not look at each character alone, or that has others than
     those of the families."""
-    who, remedy = quoted(name), "Choose a model with the usual tokenizer of BERT, RoBERTa or GPT-2."
+    who, remedy = quote_model(name), "Choose a model with the usual tokenizer of BERT, RoBERTa or GPT-2."
     for step in flat(written["normalizer"]):
         one = step["type"] == "Replace" and len(step["pattern"].get("String", "")) == 1
         if not one and step["type"] not in ("BertNormalizer", "Lowercase", "StripAccents"):

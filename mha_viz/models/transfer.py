@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from huggingface_hub import HfApi, get_session, hf_hub_url
 
 from mha_viz.errors import Cancelled, ModelUnreachable
+from mha_viz.model_names import quote_model
 from mha_viz.models.catalog import Model
 from mha_viz.models.folder import look_at
 from mha_viz.models.refusals import OTHER, UNEXPLAINED, endpoint, for_whom, gated, hub_error, refused
 from mha_viz.models.storage import COMMIT
 from mha_viz.process.apart import Stop, Tell, serve
-from mha_viz.quotes import quoted
 
 
 def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
@@ -55,7 +55,7 @@ def _listed(model: Model, seconds: float) -> dict[str, object]:
     revision = model.revision or None
     repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
     if repository.gated:
-        raise gated(quoted(model.name))
+        raise gated(quote_model(model.name))
     if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
         raise ModelUnreachable(
             for_whom(
@@ -100,7 +100,7 @@ def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile
         (Path(order["folder"]) / name).open("wb") as out,
     ):
         if response.status_code != 200:
-            raise refused(response.status_code, response.headers.get("X-Error-Code"), quoted(model.name))
+            raise refused(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
         tell(file.before)
         for chunk in response.iter_bytes():
             size += len(chunk)
@@ -110,7 +110,7 @@ def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile
             digest.update(chunk)
             out.write(chunk)
     if size != file.size or file.sha256 not in (None, digest.hexdigest()):
-        raise ModelUnreachable(f"{quoted(model.name)}: {name} arrived incomplete or changed.", "Try again.")
+        raise ModelUnreachable(f"{quote_model(model.name)}: {name} arrived incomplete or changed.", "Try again.")
     return digest.hexdigest()
 
 

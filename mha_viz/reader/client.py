@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from mha_viz.attention import called
 from mha_viz.errors import ReadingFailed
+from mha_viz.model_names import short_name
 from mha_viz.models import budget
 from mha_viz.process import messages
 from mha_viz.process.messages import Array, Json
@@ -146,5 +146,5 @@ def _stop(process: Process, timed_out: threading.Event) -> None:
 
 def _failure(model: str, timed_out: bool, seconds: float) -> ReadingFailed:
     if timed_out:
-        return ReadingFailed(f"{called(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
-    return ReadingFailed(f"The process that runs {called(model)} ended.", _ENDED)
+        return ReadingFailed(f"{short_name(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
+    return ReadingFailed(f"The process that runs {short_name(model)} ended.", _ENDED)

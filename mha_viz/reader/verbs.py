@@ -21,6 +21,7 @@ from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.steps import Row, Step
 from mha_viz.attention.trace import Agreement, Parameters, Trace
+from mha_viz.model_names import ModelName
 from mha_viz.process.messages import Codec
 from mha_viz.request import Question, Request
 from mha_viz.text import Token, TokenizedText
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from mha_viz.study.effects import Instead
 
 CODEC = Codec(
-    *(Request, Question, Head, range),
+    *(Request, Question, Head, range, ModelName),
     *(Attention, TokenizedText, Token, Cut, Step, Row),
     *(Trace, Parameters, Rotation, Agreement, ScoreParts, Patched),
     *(Answer, Changes, Effects, Pointers),

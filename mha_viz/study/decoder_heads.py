@@ -22,11 +22,11 @@ from mha_viz.analysis.repeats import (
 )
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.files.assets import asset
+from mha_viz.model_names import quote_model
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.process.steps import completed
-from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,7 @@ def check(encoder: Encoder, length: int, draws: int) -> None:
     """Raise ModelUnsupported or SettingError for what :func:`decoder_heads` cannot measure."""
     if not encoder.causal:
         raise ModelUnsupported(
-            f"{quoted(encoder.name)} is not a causal model: its tokens attend to later ones too.",
+            f"{quote_model(encoder.name)} is not a causal model: its tokens attend to later ones too.",
             "Choose a model such as GPT-2, or measure this one on a corpus.",
         )
     most = min(encoder.limit // 2, len(_pieces(encoder)))

@@ -10,6 +10,7 @@ from mha_viz.analysis.matching import Divergences, HeadMatches, matches
 from mha_viz.attention import Attention, Weights
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
+from mha_viz.model_names import short_name
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
@@ -51,7 +52,8 @@ def match_heads(
     texts = [plan(encoder, source).sentences for encoder in encoders]
     same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
     if not same:
-        problem = f"{encoders[0].name} and {encoders[1].name} cut no sentence of {source.name} into the same pieces."
+        one, two = (short_name(encoder.name) for encoder in encoders)
+        problem = f"{one} and {two} cut no sentence of {source.name} into the same pieces."
         raise CorpusError(problem, "Give models with the same tokenizer, or other text.")
     sums: Divergences | None = None
     for done, pieces in enumerate(same, 1):

@@ -25,6 +25,7 @@ from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError
 from mha_viz.files import arrays_in
+from mha_viz.model_names import short_name
 from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread, pass_lock
 from mha_viz.models.encoder import Encoder
@@ -313,8 +314,8 @@ def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator
 def check_shape(encoder: Encoder, earlier: Recipes) -> None:
     """Raise SettingError if recipes are those of a model with other layers and heads."""
     if (encoder.layers, encoder.heads) != (earlier.facts["layers"], earlier.facts["heads"]):
-        problem = f"{encoder.name} has {encoder.layers} × {encoder.heads} heads."
-        raise SettingError(problem, f"Give a model like {earlier.facts['model']}, whose recipes these are.")
+        problem = f"{short_name(encoder.name)} has {encoder.layers} × {encoder.heads} heads."
+        raise SettingError(problem, f"Give a model like {short_name(earlier.facts['model'])}, whose recipes these are.")
 
 
 def weights_of(encoder: Encoder, texts: Sequence[RuleText]) -> Iterator[tuple[int, Weights]]:

@@ -24,6 +24,7 @@ from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import Cancelled, ModelUnsupported, SettingError
+from mha_viz.model_names import short_name
 from mha_viz.models import ablation
 from mha_viz.models.ablation import Substitute
 from mha_viz.models.answers import word_head
@@ -110,7 +111,7 @@ def replaced_accuracy(
     encoder = replacing.encoder
     roles = [role for role in given_roles(encoder.name) if role.role == "syntax"]
     if not roles:
-        raise SettingError(f"No roles of {encoder.name} come with the app.", "Choose minilm or toy.")
+        raise SettingError(f"No roles of {short_name(encoder.name)} come with the app.", "Choose minilm or toy.")
     units = Documents([text.sentence.document for text in replacing.texts])
     right, cases = (
         np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64),

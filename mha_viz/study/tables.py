@@ -24,6 +24,7 @@ from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_u
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.model_names import display_name_of
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import nearest_name
 from mha_viz.study.measures import Pass
@@ -69,6 +70,7 @@ def facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict
     """The contents of profile.json."""
     return {
         "model": encoder.name,
+        **({"display_name": name} if (name := display_name_of(encoder.name)) else {}),
         "revision": encoder.revision,
         "layers": encoder.layers,
         "heads": encoder.heads,

@@ -14,6 +14,7 @@ from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
+from mha_viz.model_names import short_name
 from mha_viz.models.loading import AnyModel, as_measured
 from mha_viz.request import METHODS, Request
 from mha_viz.study.corpus_effects import (
@@ -66,7 +67,8 @@ def used_roles(
     encoder = as_measured(profile.facts, model, device)
     if encoder.name != profile.model:
         raise SettingError(
-            f"The profile is of {profile.model}, not of {encoder.name}.", "Give the model of the profile."
+            f"The profile is of {short_name(profile.model)}, not of {short_name(encoder.name)}.",
+            "Give the model of the profile.",
         )
     opened, measure = measurements(encoder, corpus, client, {profile.facts["sha256"]: profile.corpus})
     roles = _roles(profile.findings())

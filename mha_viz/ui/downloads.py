@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mha_viz.errors import Cancelled
+from mha_viz.model_names import quote_model
 from mha_viz.models.catalog import Model
 from mha_viz.models.hub import fetch
 from mha_viz.models.refusals import hub_error
-from mha_viz.quotes import quoted
 from mha_viz.ui.caches import model_service
 from mha_viz.ui.jobs import KINDS, Job, queue_of
 
@@ -18,7 +18,7 @@ def start(model: Model) -> Job:
 
     Raises Busy if too many are waiting, and on a public server if this visitor is already waiting for another model.
     """
-    return queue_of(KIND).submit(model, quoted(model.name), lambda job: _fetch(model, job))
+    return queue_of(KIND).submit(model, quote_model(model.name), lambda job: _fetch(model, job))
 
 
 def waits(job: Job) -> bool:
@@ -29,7 +29,7 @@ def waits(job: Job) -> bool:
 def _fetch(model: Model, job: Job) -> None:
     def tell(done: int, total: int) -> None:
         if job.stopped():
-            raise Cancelled(f"The download of {quoted(model.name)} was stopped.", "Nothing was kept.")
+            raise Cancelled(f"The download of {quote_model(model.name)} was stopped.", "Nothing was kept.")
         job.tell(min(1.0, done / total) if total else 0.0, total)
 
     try:

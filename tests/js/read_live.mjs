@@ -1,6 +1,6 @@
 // Reads texts as a page that reads by itself does, for tests/live_pages.py: a JSON list of questions on stdin, answers
 // on stdout. Question: {library: the path of Hugging Face's module, tokenizer, rules, texts} -> the pieces and words of
-// each text; or {weights: of one head, special, marks, names} -> its measures.
+// each text; or {weights: of one head, special, marks} -> its measures.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { cleaned } from "../../mha_viz/browser/live/characters.js";
@@ -18,9 +18,10 @@ async function read({ library, tokenizer, rules, texts }) {
   });
 }
 
-function measured({ weights, special, marks, names }) {
+function measured({ weights, special, marks }) {
   const keys = { n: special.length, special, marks };
-  return Object.fromEntries(names.map((name) => [name, MEASURES[name](Float32Array.from(weights), keys)]));
+  const measures = Object.entries(MEASURES);
+  return Object.fromEntries(measures.map(([name, measure]) => [name, measure(Float32Array.from(weights), keys)]));
 }
 
 const questions = JSON.parse(readFileSync(0, "utf8"));

@@ -5,7 +5,7 @@ import { keysOf } from "../reading.js";
 import { defaultsFor } from "../view.js";
 import { canvasPair } from "./canvas_pair.js";
 import { nameOf, readingOf, sideOf } from "./set.js";
-import { START, areAlike, called, sameText, startOf } from "./together.js";
+import { START, areAlike, sameText, startOf } from "./together.js";
 import { icon, toolbar } from "./tools.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Children, Parts } from "../dom.js" */
@@ -230,7 +230,7 @@ function whoseOf(set, index) {
   const done = others.some((other) => other.steps !== reading.steps);
   if (!model && !isOtherText && !done) return null;
   const isOneModel = others.every((other) => other.model === reading.model);
-  const named = isOneModel ? `${called(reading.model)} (${reading.revision || "no revision"})` : called(reading.model);
+  const named = isOneModel ? `${reading.model} (${reading.revision || "no revision"})` : reading.model;
   const parts = model ? [make("span", { class: "model" }, typedText(named))] : [];
   const number = set.panels[index].reading;
   const to = reading.keys ? [" → ", ...sentenceOf(sideOf(set, "cols"), number)] : [];

@@ -23,7 +23,7 @@ export function drawTable({ read, stage }, part) {
   const which = part.tableOf.value;
   const isDifference = which === "diff" && diff && result;
   part.tableBox.replaceChildren(
-    ...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(read, +which)),
+    ...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(read, stage.view, +which)),
   );
 }
 
@@ -40,11 +40,11 @@ function drawMenu(set, part, hasDifference) {
   part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
 }
 
-/** @type {(read: Stores["read"], index: number) => HTMLElement[]} */
-function tableOfPanel({ set, derived }, index) {
+/** @type {(read: Stores["read"], view: Stores["stage"]["view"], index: number) => HTMLElement[]} */
+function tableOfPanel({ set, derived }, view, index) {
   const { reading } = set.panels[index];
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];
-  return rows.length && cols.length ? table(derived.heads[index], { rows, cols }, readingOf(set, index)) : [];
+  return rows.length && cols.length ? table(derived.heads[index], { rows, cols }, readingOf(set, index), view) : [];
 }
 
 /** @type {(set: Panels, diff: [number, number], result: DrawnDifference) => HTMLElement} */

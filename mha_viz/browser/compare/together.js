@@ -190,13 +190,6 @@ const cutAlike = (a, b, ours, theirs) =>
 /** @type {(a: string, b: string) => boolean} */
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
-// The displayed name of a model: a folder's own name, never its whole path. The same as `called` in mha_viz/attention.
-/** @type {(model: string) => string} */
-export function called(model) {
-  const isPath = /^(\.|~)?\/|^[A-Za-z]:[\\/]/.test(model);
-  return (isPath && model.split(/[\\/]/).filter(Boolean).at(-1)) || model;
-}
-
 // Two panels by everything in which they differ, as `told_apart` of figures/difference.py: [{name, more}]; `more` is
 // empty if the names of the heads differ.
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
@@ -213,12 +206,12 @@ export function toldApart(set, pair) {
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
 function whoseModels(set, i, j) {
   const [a, b] = [set.readings[i], set.readings[j]];
-  const [one, other] = [a, b].map(({ model }) => `of ${called(model)}`);
+  const [one, other] = [a, b].map(({ model }) => `of ${model}`);
   return one === other ? [modelAt(a), modelAt(b)] : [one, other];
 }
 
 /** @type {(reading: Reading) => string} */
-const modelAt = ({ model, revision }) => `of ${called(model)} (${revision || "no revision"})`;
+const modelAt = ({ model, revision }) => `of ${model} (${revision || "no revision"})`;
 
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
 function history(set, i, j) {

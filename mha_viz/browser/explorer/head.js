@@ -170,9 +170,9 @@ export class HeadView {
   }
 
   drawTable() {
-    const { read, shown } = this.#stores;
+    const { read, shown, stage } = this.#stores;
     const head = this.#table.open && shown.opened;
-    if (head) this.#tableBox.replaceChildren(...table(head, shown.axes, read.reading));
+    if (head) this.#tableBox.replaceChildren(...table(head, shown.axes, read.reading, stage.view));
   }
 
   #drawNothing() {

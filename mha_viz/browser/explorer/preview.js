@@ -8,7 +8,7 @@ import { UNEXPLAINED, lineOf, remarkOf, rowsOf } from "./recipe.js";
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const NUMBERS = "Its numbers";
+const NUMBERS = "Numbers for this head";
 const LEAST = 0.05; // shares below it are not named
 /** @type {Record<string, string>} */
 const PLACES = {
@@ -20,10 +20,11 @@ const PLACES = {
 export class Preview {
   #name = make("p", { class: "name" });
   #sum = make("summary", { title: "What simple rules say of this head, over a corpus and, in brackets, in this text" });
+  #heading = make("p", { class: "soft" }, NUMBERS);
   #numbers = make("dl");
   #rules = make("dl", { class: "rules" });
   #remark = make("p", { class: "soft" });
-  #more = make("details", { class: "more" }, this.#sum, this.#rules, this.#remark, this.#numbers);
+  #more = make("details", { class: "more" }, this.#sum, this.#rules, this.#remark, this.#heading, this.#numbers);
   #rest = make("button", { type: "button", title: "Draw what the rules do not explain", onclick: () => this.#turn() });
   #drawn = ""; // what the line and the rules were made from: they stay under the pointer
   #stores;
@@ -49,9 +50,7 @@ export class Preview {
     this.#chips.draw(head);
     this.#drawRecipe(head);
     this.#name.hidden = isOpen && heads.hovered === null;
-    const isRecipe = read.recipes && !read.mode; // whose rules say the shares
-    const numbers = reading.metrics.filter(({ unit }) => !isRecipe || unit !== "share");
-    this.#numbers.replaceChildren(...numbers.map((metric) => this.#numberOf(metric, head)));
+    this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
   }
 
   // The recipe of a head or, where it has none, its two largest numbers.
@@ -74,6 +73,7 @@ export class Preview {
     if (key === this.#drawn) return;
     this.#drawn = key;
     this.#remark.hidden = this.#rules.hidden = !recipes;
+    this.#heading.hidden = !recipes || isSaid; // the line above says it
     if (!recipes) {
       this.#sum.textContent = (!read.mode && summed(reading, head)) || NUMBERS;
       return;

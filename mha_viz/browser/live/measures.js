@@ -1,4 +1,5 @@
-// The numbers of each head on one text: the measures of analysis/metrics.py, for texts that are read in the browser.
+// The numbers of each head on one text: the measures of analysis/metrics.py, for texts that are read in the browser. A
+// measure that is missing here is left out of what a live page says.
 
 /** @typedef {{ n: number, special: number[], marks: boolean[] }} Keys */
 

@@ -103,9 +103,9 @@ async function read(text, { common, reader, session, ort, limit }) {
   const keys = { n, special: axis.special, marks };
   const heads = Array.from({ length: common.layers * common.heads }, (_, head) => head);
   const parts = heads.map((head) => attention.data.subarray(head * n * n, (head + 1) * n * n));
-  const metrics = common.metrics.map((metric) => {
-    return { ...metric, values: parts.map((matrix) => MEASURES[metric.name](matrix, keys)) };
-  });
+  const metrics = common.metrics
+    .filter(({ name }) => Object.hasOwn(MEASURES, name)) // one that Python alone has is left out here
+    .map((metric) => ({ ...metric, values: parts.map((matrix) => MEASURES[metric.name](matrix, keys)) }));
   const isCut = count > n;
   const note = isCut ? `${common.model} reads at most ${limit} pieces; the rest of the text is cut.` : "";
   return { reading: { ...common, ...axis, key: text, of: text, full: heads, metrics }, weights: attention.data, note };

@@ -15,6 +15,7 @@ from mha_viz import process
 from mha_viz.corpus.excerpts import SentenceSpan, excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
+from mha_viz.model_names import short_name
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load, one_stack
 from mha_viz.study import sums
@@ -149,7 +150,7 @@ def _opened(model: WorkerModel) -> tuple[Encoder, Encoder]:
         encoder = one_stack(load(model.name, model.device, dtype=model.dtype))
     if encoder.revision != model.revision:
         raise ClusterError(
-            f"A worker has revision {encoder.revision} of {model.name}, not {model.revision}.",
+            f"A worker has revision {encoder.revision} of {short_name(model.name)}, not {model.revision}.",
             "Give all machines the same files of the model.",
         )
     return encoder, encoder.untrained(SEED)

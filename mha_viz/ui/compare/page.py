@@ -9,7 +9,7 @@ from html import escape
 
 import streamlit as st
 
-from mha_viz.attention import Attention, Head, called
+from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, LONG_TOKENS
 from mha_viz.errors import MhaVizError
@@ -18,6 +18,7 @@ from mha_viz.figures.compare import As
 from mha_viz.figures.panels import MOST, Panel, mismatch
 from mha_viz.figures.view import View
 from mha_viz.heads import NONE
+from mha_viz.model_names import short_name
 from mha_viz.models import catalog
 from mha_viz.numerals import apart
 from mha_viz.request import PARTS, Request
@@ -83,7 +84,7 @@ def show_comparison(what: Url) -> None:
 
 def _about(attention: Attention, head: Head | None = None) -> None:
     """Say whose heads these are, with a control to change it."""
-    whose = f"{both(head)} of {called(attention.model)}" if head else called(attention.model)
+    whose = f"{both(head)} of {short_name(attention.model)}" if head else short_name(attention.model)
     answered = attention.request
     whose += f", {steps(attention)}" if answered is not None and answered.off else ""
     text = attention.queries

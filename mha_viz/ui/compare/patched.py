@@ -16,6 +16,7 @@ from mha_viz.figures.chart import Chart
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.recipe import START
 from mha_viz.figures.theme import Theme
+from mha_viz.model_names import cite_model
 from mha_viz.models import catalog
 from mha_viz.numerals import decimal, percent
 from mha_viz.reader import verbs
@@ -120,7 +121,9 @@ def _draw(patched: Patched, key: str, held: Head | None, like: str) -> PageChart
     label = f"How much of the other text’s answer each head alone brings back{to}"
     draw = partial(_chart, patched.shares, held)
     grid.head_grid(draw(theme()), key, f"{label}.", partial(_on_square, key))
-    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {patched.model}."
+    about = (
+        f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cite_model(patched.model)}."
+    )
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
     code = f"{START}\nmv.patch(mv.load({patched.model!r}), {patched.text!r}, {patched.other!r}{options}).table()\n"

@@ -10,10 +10,11 @@ import streamlit as st
 
 from mha_viz.analysis.measures import averages
 from mha_viz.analysis.metrics import METRICS, PerHead, measure_all
-from mha_viz.attention import Head, called
+from mha_viz.attention import Head
 from mha_viz.drawing.table import Table
 from mha_viz.figures.effects import head_grid
 from mha_viz.figures.head_map import CONFIG
+from mha_viz.model_names import cite_model
 from mha_viz.numerals import decimal
 from mha_viz.reader import verbs
 from mha_viz.request import Request
@@ -76,7 +77,7 @@ def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> PageCha
     )  # fmt: skip
     metric = METRICS[name or "previous"]
     unit = "nats" if metric.unit == "nats" else "of the attention"
-    about = f"{metric.help} Means over {count} sentences, each counted once; {called(model_name)}."
+    about = f"{metric.help} Means over {count} sentences, each counted once; {cite_model(model_name)}."
     st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
     written = _nats if metric.unit == "nats" else _percent
     chart = PageChart(

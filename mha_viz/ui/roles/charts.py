@@ -15,6 +15,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.link_map import link_map
 from mha_viz.figures.role_map import against_rules, offsets, role_map, shares
 from mha_viz.figures.theme import Theme
+from mha_viz.model_names import cite_model
 from mha_viz.models import catalog
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.download_panel import PageChart
@@ -28,7 +29,9 @@ OF_MENTIONS = ("nearest", "same form", "untrained")  # and of the table of menti
 
 def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[PageChart]:
     """Every chart of the page, in its order."""
-    about = f"Heads of {model.label}, measured on {evidence.label}."
+    profile = evidence.profiles[0]
+    named = cite_model(profile.model, str(profile.facts.get("revision", "")))
+    about = f"Heads of {named}, measured on {evidence.label}."
     made = [_map(evidence, head, about)] if evidence.findings() else []
     made += [*_card(evidence, head, about), *_links(model, evidence, head)] if head else []
     if evidence.table("syntax_chosen") is not None:
@@ -49,7 +52,9 @@ def on_repeats(model: catalog.Model) -> list[PageChart]:
         return []
     measure = repeated.measure_in_view()
     label = f"{repeated.SPELT[measure]}: mean weight of each head"
-    about = f"Heads of {model.label} on {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice."
+    about = (
+        f"Heads of {cite_model(model.name)} on {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice."
+    )
     code = f"import mha_viz as mv\n\nheads = mv.decoder_heads({heads.model!r})\nheads.table()\n"
     draw = partial(repeated.weights_chart, heads, measure)
     return [PageChart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)]
@@ -97,7 +102,9 @@ def _links(model: catalog.Model, evidence: Evidence, head: Head) -> list[PageCha
     groups = link_groups.stored(model, evidence, head)
     if groups is None:
         return []
-    about = f"{both(head)} of {model.label}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    about = (
+        f"{both(head)} of {cite_model(model.name)}: queries and keys of {len(groups.links)} links from {groups.corpus}."
+    )
     draw = partial(link_map, groups, method=link_groups.method_of(groups))
     code = f"import mha_viz as mv\n\ngroups = mv.link_groups('grammar', '{head}', {model.name!r})\ngroups.table()\n"
     code = code if groups.corpus == built_in().name else ""

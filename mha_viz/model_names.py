@@ -1,0 +1,112 @@
+"""What models are called: in captions and files by what a reader can look up, in errors and on menus briefly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from mha_viz.quotes import quoted
+
+# The ids on the Hugging Face Hub of the catalogue's models, by their short names.
+HUB_IDS: Mapping[str, str] = MappingProxyType(
+    {
+        "minilm": "sentence-transformers/all-MiniLM-L6-v2",
+        "bert-base-uncased": "google-bert/bert-base-uncased",
+        "bert-base-cased": "google-bert/bert-base-cased",
+        "bert-large-uncased": "google-bert/bert-large-uncased",
+        "bert-base-multilingual-cased": "google-bert/bert-base-multilingual-cased",
+        "distilbert-base-uncased": "distilbert/distilbert-base-uncased",
+        "roberta-base": "FacebookAI/roberta-base",
+        "google/electra-small-discriminator": "google/electra-small-discriminator",
+        "gpt2": "openai-community/gpt2",
+    }
+)
+OWN = ("toy", "repeater")  # trained by this project
+_FILE_DIGEST = ("minilm",)  # models whose revision is the SHA-256 of their one file of weights, as the Hub lists it
+
+MAX_HUB_ID = 96  # characters, the Hub's own limit
+_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"  # neither part of an id begins or ends with "-" or "."
+_HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
+_PATH = re.compile(r"[.~]?/|[A-Za-z]:[\\/]")
+_DIGEST = re.compile(r"[0-9a-f]{12}")
+DIGITS = 8  # of a SHA-256 that the Hub lists in full
+
+
+class ModelName(str):
+    """The name by which a model was loaded, which identifies it, and its ``display_name``: what to call it, if its user
+    or the files of its folder say."""
+
+    display_name: str
+
+    def __new__(cls, name: str, display_name: str = "") -> ModelName:
+        new = super().__new__(cls, name)
+        new.display_name = display_name
+        return new
+
+    def __reduce__(self) -> tuple[type[ModelName], tuple[str, str]]:
+        return ModelName, (str(self), self.display_name)
+
+
+def cite_model(model: str, revision: str = "") -> str:
+    """Name a model so that a reader can look it up, with its ``revision`` if one is given.
+
+    "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)"; for a folder what its
+    user or its config calls it, or else its own name.
+    """
+    name, at, step = model.partition("@")
+    stated = display_name_of(model)
+    notes = [_revision_in_words(name, revision)] if revision else []
+    if not stated and name in OWN:
+        notes.insert(0, "mha_viz’s own model")
+    called = stated or (f"{HUB_IDS[name]}{at}{step}" if name in HUB_IDS else short_name(model))
+    return f"{called} ({', '.join(notes)})" if notes else called
+
+
+def display_name_of(model: str) -> str:
+    """What the user of a model or its files call it; empty if they do not say."""
+    return model.display_name if isinstance(model, ModelName) else ""
+
+
+def _revision_in_words(name: str, revision: str) -> str:
+    """ "weights SHA-256 53aa5117…, bfloat16", "revision 86b5e09", "untrained, seed 0"."""
+    digest, comma, dtype = revision.partition(", ")
+    if not _DIGEST.fullmatch(digest):
+        return revision if revision.startswith(("untrained", "step ")) else f"revision {revision}"
+    which = f"SHA-256 {digest[:DIGITS]}…" if name in _FILE_DIGEST else f"digest {digest}"
+    return f"weights {which}{comma}{dtype}"
+
+
+def short_name(model: str) -> str:
+    """The name to show where there is little room: for a folder only the last part of its path."""
+    parts = [part for part in re.split(r"[\\/]", model) if part] if _PATH.match(model) else []
+    return parts[-1] if parts else str(model)
+
+
+def quote_model(model: str) -> str:
+    """The short name in quotation marks, for an error."""
+    return quoted(short_name(model))
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name could be an id on the Hub: "name" or "owner/name" in ASCII."""
+    is_odd = ".." in name or "--" in name or name.endswith(".git")
+    return len(name) <= MAX_HUB_ID and _HUB_ID.fullmatch(name) is not None and not is_odd
+
+
+def name_in_config(folder: str, config: Mapping[str, object]) -> str:
+    """What the config of a model in a folder calls it; empty if it says nothing that can be looked up.
+
+    ``name`` is the model's own. ``_name_or_path`` says from what the files were loaded, which of a fine-tuned model is
+    the one it began with: where the folder has another name, both are given.
+    """
+    own, loaded = (value if isinstance(value, str) and is_hub_id(value) else "" for value in _names_in(config))
+    if own or not loaded:
+        return own
+    called = short_name(folder)
+    is_same = called.casefold() == loaded.rpartition("/")[2].casefold()
+    return loaded if is_same else f"{called} ({loaded} by its config)"
+
+
+def _names_in(config: Mapping[str, object]) -> tuple[object, object]:
+    return config.get("name"), config.get("_name_or_path")

@@ -36,7 +36,7 @@ from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.errors import SettingError
 from mha_viz.models import folder
 from mha_viz.serving import session_limit as limit_module
-from mha_viz.serving import start, sweeping, waits
+from mha_viz.serving import start, streamlit_parts, sweeping, waits
 from mha_viz.serving.session_limit import Gate, SessionLimit, _Paced, _Tab, address_of
 from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
@@ -810,7 +810,7 @@ class _Rounds:
     def __init__(self) -> None:
         self._count = 0
 
-    def sweep(self) -> None:
+    def remove_orphaned_files(self) -> None:
         self._count += 1
 
     async def three(self) -> None:
@@ -866,7 +866,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Served]:
     app = _Served()
     monkeypatch.setattr(start, "app", lambda _: app)
     monkeypatch.setattr(start, "raise_descriptor_limit", lambda: None)
-    monkeypatch.setattr(start, "_bound_connections", lambda _: None)
+    monkeypatch.setattr(streamlit_parts, "install_parts", lambda: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["serving"])
     yield app

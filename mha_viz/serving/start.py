@@ -10,20 +10,17 @@ from typing import Any
 
 import click
 from streamlit.web.cli import configurator_options
-from streamlit.web.server.starlette import starlette_server, starlette_websocket
+from streamlit.web.server.starlette import starlette_websocket
 
 from mha_viz import process
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.files.assets import app_root
 from mha_viz.models import catalog, inspection
-from mha_viz.serving import settings
+from mha_viz.serving import settings, streamlit_parts
 from mha_viz.serving.app import app
-from mha_viz.serving.connections import protocol
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
 
-_MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
-_GRACE = 5  # seconds that open connections have to close when the server stops
 _LOCAL_MODELS = (
     "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
     f"Use --open to offer all of them, or {catalog.SETTING} to offer a list."
@@ -61,7 +58,7 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(chosen.proxies)  # uvicorn's default trusts all of this machine
     inspection.begin()
     raise_descriptor_limit()
-    _bound_connections(chosen)
+    streamlit_parts.install_parts()
     logging.getLogger(starlette_websocket.__name__).addFilter(_without_traceback)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: sys.exit(0))  # after uvicorn has closed the open connections
@@ -82,17 +79,3 @@ def _hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
     if is_loopback(address):
         return {"server.allowedHosts": ["localhost", "127.0.0.1", "::1", address]}
     return {}
-
-
-def _bound_connections(chosen: ServerSettings) -> None:
-    """Set options of uvicorn for which Streamlit has no setting."""
-    defaults, bounded = starlette_server._get_uvicorn_config_kwargs, protocol(chosen)
-    starlette_server._get_uvicorn_config_kwargs = lambda: (
-        defaults()
-        | {
-            "ws_max_size": _MESSAGE_BYTES,
-            "timeout_graceful_shutdown": _GRACE,
-            "server_header": False,
-            "http": bounded,
-        }
-    )

@@ -205,7 +205,6 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart("streamlit.file_util", "get_static_dir", "the policy of what a page may load"),
     LibraryPart("streamlit.web.cli", "configurator_options", "the options of the server"),
     LibraryPart("streamlit.runtime.scriptrunner", "get_script_run_ctx", "tells who asks"),
-    LibraryPart(_SERVER, "starlette_websocket", "what visitors send is not written to the log"),
     LibraryPart("streamlit.errors", "FragmentHandledException", "an error is reported once"),
     LibraryPart("streamlit.runtime.app_session", "AppSession", "the sessions"),
     LibraryPart("streamlit.runtime.state.session_state", "WStates", "the controls", _CONTROLS),

@@ -28,7 +28,7 @@ SHORT = (
     "cluster",
     "effects",
 )
-NAMES = (*SHORT, "families", "lab", "jobs", "walks", "load", "soak", "fuzz", "hostile", "gpu")
+NAMES = (*SHORT, "families", "lab", "jobs", "walks", "load", "soak", "fuzz", "back_messages", "hostile", "gpu")
 FEW = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))  # repeat less without --full
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+from benchmarks.served import ROOT
 from mha_viz.ui.parts import UNFORESEEN
 from tests.web_session import WebSession
 
@@ -33,18 +35,19 @@ class Findings:
 
 
 def tracebacks(log: str, forgiving: bool = False) -> Counter[str]:
-    """The tracebacks in a server's log: the error of each, and its deepest line in this package.
+    """The errors of this program in a server's log: the kind of each, and its deepest line in this package.
 
     ``forgiving``: without those that Streamlit raised while reading a widget's value or a message.
     """
     counts: Counter[str] = Counter()
-    for trace in log.split("Traceback (most recent call last):")[1:]:
-        places = re.findall(r'File ".*?((?:mha_viz|pages)/[\w/]+\.py)", line (\d+).*\n(.*)', trace)
-        errors = re.findall(r"^[\w.]+(?:Error|Exception|Warning|Exit)\b.*$", trace, re.MULTILINE)
-        if forgiving and (not places or re.search(_WIDGET, places[-1][2])):
+    for trace in re.findall(r"\| (?:Traceback \(most recent call first\): )?(.* in .*)", log):
+        kind, place, number = (
+            re.findall(r"(.*?) at ((?:mha_viz|pages)/[\w/]+\.py):(\d+) in ", trace) or [("", "", "")]
+        )[0]
+        called = linecache.getline(str(ROOT / place), int(number)) if place else ""
+        if forgiving and (not place or re.search(_WIDGET, called)):
             continue
-        where = ":".join(places[-1][:2]) if places else "no line of ours"
-        counts[f"{errors[0][:160] if errors else trace[-160:]} [{where}]"] += 1
+        counts[f"{kind} [{place}:{number}]" if place else f"{trace[:160]} [no line of ours]"] += 1
     return counts
 
 

@@ -62,7 +62,7 @@ class Watched:
 
     def tracebacks(self) -> int:
         """Tracebacks in its log."""
-        return self.log().count("Traceback (most recent call last)")
+        return self.log().count("Traceback (most recent call")
 
     def _family(self) -> list[psutil.Process]:
         return [self.process, *self.process.children(recursive=True)]

@@ -4,6 +4,7 @@ does."""
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -81,10 +82,10 @@ class AppServer:
         return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
 
     def faults(self) -> list[str]:
-        """Lines of tracebacks from a page's script. (If a tab is closed early, Streamlit logs a traceback of its
+        """Lines of errors of this program (``process.log``). (If a tab is closed early, Streamlit logs an error of its
         own.)"""
-        marks = ("exec_func_with_error_handling", str(ROOT / "mha_viz"))
-        return [line.strip() for line in self.log().splitlines() if any(mark in line for mark in marks)]
+        marks = re.compile(rf"Traceback \(most recent call|{re.escape(str(ROOT / 'mha_viz'))}| at (?:mha_viz|pages)/")
+        return [line.strip() for line in self.log().splitlines() if marks.search(line)]
 
     def _environment(self) -> dict[str, str]:
         """The environment: no Hub, no models of this user, no restrictions, no proxy between the server and itself, and

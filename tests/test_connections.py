@@ -12,10 +12,9 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
-from streamlit.web.server.starlette import starlette_server
 from websockets.asyncio.client import connect
 
-from mha_viz.serving import connections, start
+from mha_viz.serving import connections
 from mha_viz.serving.connections import A_TAB, Bounded, Connections, protocol
 from mha_viz.serving.settings import ServerSettings
 from tests.waiting import PATIENCE
@@ -145,10 +144,3 @@ def test_proxies_and_this_machine_have_no_limit_and_few_descriptors_lower_it(mon
     counted.leave("10.0.1.1")
     counted.leave("10.0.1.1")
     assert not counted.enter("10.0.1.1")
-
-
-def test_the_server_is_started_with_these_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = starlette_server._get_uvicorn_config_kwargs
-    monkeypatch.setattr(starlette_server, "_get_uvicorn_config_kwargs", usual)  # restored afterwards
-    start._bound_connections(ServerSettings())
-    assert starlette_server._get_uvicorn_config_kwargs()["http"].__name__ == "Bounded"

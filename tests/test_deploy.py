@@ -34,6 +34,11 @@ def compose() -> dict[str, Any]:
     return read
 
 
+def test_no_log_grows_without_end() -> None:
+    for name, service in compose()["services"].items():
+        assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}}, name
+
+
 @cache
 def kubernetes() -> dict[str, dict[str, Any]]:
     """One object of each kind, and Traefik's middlewares by name."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
 import streamlit as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.runtime.media_file_manager import MediaFileManager
-from streamlit.runtime.media_file_storage import MediaFileStorageError
-from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 
 from mha_viz import figure as figure_api
-from mha_viz.serving.sweeping import FETCH, Downloads
 from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui.caches import Once, first_reading, model_service
 from mha_viz.ui.jobs import QUEUES
@@ -38,57 +33,6 @@ def test_a_file_waits_for_the_one_who_asked_while_another_visitor_turns_pages(se
             return await one.http(address)
 
     assert run(fetched()) == figure_api.heatmap(first_reading(), heads=["L3H1"]).to_bytes(".svg")
-
-
-class Files:
-    """Streamlit's files on a server, and a clock that a test can move."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1000.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        self._storage = MemoryMediaFileStorage("/media")
-        self._manager = MediaFileManager(self._storage)
-        self._downloads = Downloads(self._manager)
-
-    def make(self, content: bytes) -> str:
-        """Make a file for a download; its address."""
-        asked = self._manager.add_deferred(lambda: content, "text/csv", coordinates="0.1", file_name="a.csv")
-        return self._manager.execute_deferred(asked)
-
-    def is_there(self, address: str) -> bool:
-        try:
-            return bool(self._storage.get_file(address.rpartition("/")[2]).content)
-        except MediaFileStorageError:
-            return False
-
-    def pass_by(self, seconds: float) -> None:
-        """Others run two pages, as Streamlit needs for a deletion, and again ``seconds`` later."""
-        for later in (0.0, 0.0, seconds, 0.0):
-            self.now += later
-            self._downloads.sweep()
-
-
-@pytest.fixture
-def files(monkeypatch: pytest.MonkeyPatch) -> Files:
-    return Files(monkeypatch)
-
-
-def test_a_file_that_nobody_fetches_goes(files: Files) -> None:
-    address = files.make(b"a,b\n")
-    files.pass_by(FETCH - 1)
-    assert files.is_there(address)
-    files.pass_by(2)
-    assert not files.is_there(address)
-
-
-def test_a_file_that_is_made_again_waits_anew(files: Files) -> None:
-    address = files.make(b"a,b\n")
-    files.pass_by(FETCH - 1)
-    assert files.make(b"a,b\n") == address  # another visitor asks for the same
-    files.pass_by(FETCH - 1)
-    assert files.is_there(address)
-    files.pass_by(2)
-    assert not files.is_there(address)
 
 
 # ---- Shared caches ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import pytest
 
@@ -56,9 +57,19 @@ def test_every_event_of_every_component_is_sent() -> None:
     assert {name: sorted(heard - sent[name]) for name, heard in drawn.items() if heard - sent[name]} == {}
 
 
-def test_an_error_box_and_a_traceback_are_noticed() -> None:
-    log = 'x\nTraceback (most recent call last):\n  File "/a/mha_viz/ui/lab/page.py", line 3\nValueError: no\nafter\n'
-    assert fuzz.tracebacks(log) == {"ValueError: no [mha_viz/ui/lab/page.py:3]": 1}
+def test_an_error_of_this_program_is_noticed() -> None:
+    """Line 3 of a page is no call of a widget; the line that draws a component is one."""
+    drawn = next(n for n, line in enumerate(source(components).splitlines(), 1) if '_drawing("explorer")' in line)
+    trace = "Traceback (most recent call first): ValueError at mha_viz/ui/components.py:"
+    log = f"x\n2026 said | {trace}3 in streamlit/a.py:1 < mha_viz/ui/components.py:3\nafter\n"
+    assert fuzz.tracebacks(log) == {"ValueError [mha_viz/ui/components.py:3]": 1}
     assert fuzz.tracebacks(log, forgiving=True)
-    assert not fuzz.tracebacks(log.replace("\nValueError", "\n    with st.expander(1):\nValueError"), forgiving=True)
+    assert fuzz.tracebacks(f"2026 | {trace}{drawn} in streamlit/a.py:1")
+    assert not fuzz.tracebacks(f"2026 | {trace}{drawn} in streamlit/a.py:1", forgiving=True)
+    assert fuzz.tracebacks("2026 | ValueError in streamlit/a.py:1")
+    assert not fuzz.tracebacks("2026 | ValueError in streamlit/a.py:1", forgiving=True)
     assert not fuzz.tracebacks("Traceback is a word")
+
+
+def source(module: ModuleType) -> str:
+    return Path(str(module.__file__)).read_text("utf-8")

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from mha_viz import errors, process
 from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
-from mha_viz.process import messages
+from mha_viz.process import log, messages
 from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Codec, Json
 
@@ -286,6 +285,5 @@ def _describe(error: BaseException) -> tuple[str, str, str]:
         return type(error).__name__, error.problem, error.remedy
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
         return TooLarge.__name__, "", ""
-    traceback.print_tb(error.__traceback__)
-    print(type(error).__name__, file=sys.stderr)
+    print(log.as_line(log.raised(error)), file=sys.stderr)
     return Failed.__name__, type(error).__name__, ""

@@ -7,13 +7,12 @@ import gc
 import os
 import signal
 import sys
-import traceback
 import warnings
 from typing import Any
 
 from mha_viz.errors import MhaVizError, ReadingFailed, TextCutWarning
 from mha_viz.models import catalog, opening
-from mha_viz.process import messages
+from mha_viz.process import log, messages
 from mha_viz.process.confined import confine, hide
 from mha_viz.process.messages import Array, Json
 from mha_viz.process.template import serve_copies
@@ -42,7 +41,7 @@ def serve() -> None:
         except MhaVizError as error:
             heading = messages.packed_error(error)
         except BaseException as error:  # any library error, including Rust panics: only this request fails
-            traceback.print_exc()
+            print(log.as_line(log.raised(error)), file=sys.stderr)
             why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
             heading = messages.packed_error(
                 ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")

@@ -1,5 +1,16 @@
 """``python -m mha_viz.serving``."""
 
+import sys
+
+from mha_viz.errors import MhaVizError
+from mha_viz.serving.streamlit_parts import check_parts
+
+try:
+    check_parts()  # before anything of Streamlit's is imported
+except MhaVizError as error:
+    print(f"mha-viz: {error}", file=sys.stderr)
+    sys.exit(2)
+
 from mha_viz.serving.start import main
 
 main(prog_name="mha-viz serve --")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import webbrowser
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from threading import Thread
 from typing import Any
 
 import streamlit as st
@@ -14,18 +16,19 @@ from streamlit import config
 from streamlit.runtime import Runtime
 
 from mha_viz.files.assets import app_root
-from mha_viz.serving import components, deferred, messages, timers, widgets
+from mha_viz.serving import components, streamlit_parts
 from mha_viz.serving.access_control import AccessControl
 from mha_viz.serving.components import ComponentFiles
 from mha_viz.serving.headers import Headers
+from mha_viz.serving.paths import base
 from mha_viz.serving.session_limit import Gate, SessionLimit
 from mha_viz.serving.settings import ServerSettings
 from mha_viz.serving.streamlit_files import StreamlitFiles
-from mha_viz.serving.sweeping import Downloads, Waiting, sweep
+from mha_viz.serving.sweeping import Waiting, sweep
 from mha_viz.serving.uploads import Uploads
 
 
-def app(settings: ServerSettings) -> st.App:
+def app(settings: ServerSettings, opens_browser: bool = False) -> st.App:
     """The application; at most one per process."""
     session_limit = SessionLimit(settings)
     failures: dict[Any, Any] = {500: Headers.failed(settings)}
@@ -33,15 +36,13 @@ def app(settings: ServerSettings) -> st.App:
     @asynccontextmanager
     async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
         runtime = Runtime.instance()
-        waiting = Waiting(float(config.get_option("server.disconnectedSessionTTL")))
-        runtime._session_mgr._session_storage = waiting  # type: ignore[attr-defined]
+        waiting: Waiting = runtime._session_mgr._session_storage  # type: ignore[attr-defined]
         runtime.stats_mgr.register_provider(session_limit.waits)
-        components.announce(runtime.bidi_component_registry)
-        timers.give_way()
-        widgets.survive_a_second_run()
-        messages.rely_on_the_latest()
-        deferred.wait_for_what_was_typed()
-        sweeper = asyncio.create_task(sweep(session_limit, waiting, Downloads(runtime.media_file_mgr)))
+        if streamlit_parts.has_component_files():
+            components.announce(runtime.bidi_component_registry)
+        sweeper = asyncio.create_task(sweep(session_limit, waiting, runtime.media_file_mgr))
+        if opens_browser:
+            Thread(target=webbrowser.open, args=[_address()], daemon=True).start()
         yield {}
         sweeper.cancel()
         with suppress(asyncio.CancelledError):
@@ -59,8 +60,15 @@ def app(settings: ServerSettings) -> st.App:
             Middleware(Uploads),
         ],
         exception_handlers=failures,
-        on_script_error=_answered,
+        on_script_error=_answered if streamlit_parts.has_error_sentences() else None,
     )
+
+
+def _address() -> str:
+    """The address of the app for a browser on this machine."""
+    scheme = "https" if config.get_option("server.sslCertFile") else "http"
+    host, port = config.get_option("browser.serverAddress"), config.get_option("server.port")
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{base()}"
 
 
 def _answered(error: Exception) -> bool:

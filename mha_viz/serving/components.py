@@ -6,16 +6,17 @@ Without them, as under ``streamlit run``, every message that draws a component c
 from __future__ import annotations
 
 import gzip
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-from streamlit.components.v2.component_manager import BidiComponentManager
-from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 
 from mha_viz.browser import bundle
 from mha_viz.serving.paths import COMPONENTS, below
+
+if TYPE_CHECKING:
+    from streamlit.components.v2.component_manager import BidiComponentManager
 
 _CACHED = "public, max-age=31536000, immutable"
 
@@ -42,6 +43,8 @@ class ComponentFiles:
 
 def announce(manager: BidiComponentManager) -> None:
     """Tell the pages of this process that these files are served."""
+    from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
+
     package, _, name = bundle.SERVED.partition(".")
     manager.register_from_manifest(ComponentManifest(package, "", [ComponentConfig(name)]), bundle.FOLDER)
 

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 from collections import Counter
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from mha_viz.serving.session_limit import address_of
-from mha_viz.serving.settings import ServerSettings, is_loopback
+from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.serving.sweeping import descriptor_limit
 
+MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
+_GRACE = 5  # seconds that open connections have to close when the server stops
 HEAD = 15.0  # seconds for the whole head of a request
 A_TAB = 8  # connections of a browser that opens a page: six for its files, one WebSocket, one to spare
 _TOO_MANY = b"This network address has too many connections to this server. Close some tabs, then try again."
@@ -115,3 +120,19 @@ class Bounded(_USUAL):  # type: ignore[misc]
 def protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
     """The protocol of a server with these settings."""
     return type("Bounded", (Bounded,), {"shares": Connections(settings)})
+
+
+def limit_connections(usual: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """Let uvicorn have limits for which Streamlit has no setting, those of connections by the owner's settings."""
+    limited = protocol(from_environment(os.environ))
+
+    @wraps(usual)
+    def options() -> dict[str, Any]:
+        return usual() | {
+            "ws_max_size": MESSAGE_BYTES,
+            "timeout_graceful_shutdown": _GRACE,
+            "server_header": False,
+            "http": limited,
+        }
+
+    return options

@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 import time
 from collections import Counter
+from contextvars import ContextVar
 
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, PlainTextResponse
@@ -19,6 +20,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
 from streamlit.runtime import Runtime
 
 from mha_viz.browser.bundle import page_style
+from mha_viz.serving.back_messages import allowed_kind, cost
 from mha_viz.serving.paths import STREAM, below, pages
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.visitors import Recent, browser_of
@@ -28,6 +30,8 @@ RETRY = 10  # seconds until the page of a full server reloads
 RETURN = 60  # seconds within which whoever left, for example by reloading a page, is let in again
 FIRST_MESSAGE = 30  # seconds within which an open WebSocket must send a message
 BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: at once, and on average after that
+
+VISITOR: ContextVar[str] = ContextVar("visitor", default="")  # the tab whose messages a task handles
 
 _FULL = """<!doctype html>
 <html lang="en">
@@ -138,6 +142,7 @@ class Gate:
             return
         tab = _Tab(_Paced(receive, send), send, self._session_limit.waits, visitor)
         self._session_limit.enter(address, visitor)
+        VISITOR.set(f"{visitor} {id(tab)}")
         try:
             await self._app(scope, tab.receive, tab.send)
         finally:
@@ -146,7 +151,8 @@ class Gate:
 
 
 class _Paced:
-    """Limits the rate of a tab's messages, and closes the WebSocket of a tab that sends none."""
+    """Passes on what Streamlit may be sent, limits the rate of a tab by what its messages cost, and closes the
+    WebSocket of a tab that sends none."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -154,15 +160,23 @@ class _Paced:
         self._has_sent = False
 
     async def __call__(self) -> Message:
-        message = await (self._receive() if self._has_sent else self._first())
-        if message["type"] == "websocket.receive":
+        while True:
+            message = await (self._receive() if self._has_sent else self._first())
+            if message["type"] != "websocket.receive":
+                return message
             self._has_sent = True
-            now = time.monotonic()
-            self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - 1
-            self._at = now
-            if self._tokens < 0:  # ahead of its rate: meanwhile nothing is read from the connection
-                await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
-        return message
+            data = message.get("bytes") or b""
+            kind = allowed_kind(data)
+            await self._pay(cost(kind, data))
+            if kind:
+                return message
+
+    async def _pay(self, tokens: float) -> None:
+        now = time.monotonic()
+        self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - tokens
+        self._at = now
+        if self._tokens < 0:  # ahead of its rate: meanwhile nothing is read from the connection
+            await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
 
     async def _first(self) -> Message:
         try:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
 from typing import Any
 
 import click
+from streamlit import config
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.cli import configurator_options
-from streamlit.web.server.starlette import starlette_server, starlette_websocket
 
 from mha_viz import process
 from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.files.assets import app_root
 from mha_viz.models import catalog, inspection
-from mha_viz.process import confined
-from mha_viz.serving import settings
+from mha_viz.process import confined, log
+from mha_viz.serving import settings, streamlit_parts
 from mha_viz.serving.app import app
-from mha_viz.serving.connections import protocol
+from mha_viz.serving.session_limit import VISITOR
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
 
-_MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
-_GRACE = 5  # seconds that open connections have to close when the server stops
 _LOCAL_MODELS = (
     "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
     f"Use --open to offer all of them, or {catalog.SETTING} to offer a list."
@@ -51,7 +49,7 @@ def main(**flags: Any) -> None:
 
 def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     sys.argv = [str(app_root() / "app.py")]  # the app's own settings are in the same folder
-    application = app(chosen)
+    application = app(chosen, opens_browser=_opens_browser(options))
     address = options.setdefault("server.address", "127.0.0.1")
     port = options.get("server.port", 8501)
     if not 0 <= port < 1 << 16:
@@ -69,18 +67,27 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     confined.hide()
     inspection.begin()
     raise_descriptor_limit()
-    _bound_connections(chosen)
-    logging.getLogger(starlette_websocket.__name__).addFilter(_without_traceback)
+    streamlit_parts.install_parts()
+    log.bound_records(_who)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: sys.exit(0))  # after uvicorn has closed the open connections
-    application.run(config=options)
+    # Rich, where it is installed, writes errors beside the log and as long as they are.
+    application.run(config=options | {"server.headless": True, "logger.enableRich": False})
 
 
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """One line for a message that is not Streamlit's: anybody can send one."""
-    if record.getMessage() == "Error deserializing back message":
-        record.exc_info = None
-    return True
+def _who() -> str:
+    """The visitor whose message or page this thread or task works on; "" if there is none."""
+    if visitor := VISITOR.get():
+        return visitor
+    context = get_script_run_ctx(suppress_warning=True)
+    return "" if context is None else context.session_id
+
+
+def _opens_browser(options: dict[str, Any]) -> bool:
+    """Whether to open a browser, as Streamlit does on a desktop unless ``server.headless`` is set. To Streamlit itself
+    the server is always headless: else it may write files for programming assistants into the app's folder."""
+    wanted = options.get("server.headless")
+    return not (config.get_option("server.headless") if wanted is None else wanted)
 
 
 def _hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
@@ -90,17 +97,3 @@ def _hosts(address: str, chosen: ServerSettings) -> dict[str, Any]:
     if is_loopback(address):
         return {"server.allowedHosts": ["localhost", "127.0.0.1", "::1", address]}
     return {}
-
-
-def _bound_connections(chosen: ServerSettings) -> None:
-    """Set options of uvicorn for which Streamlit has no setting."""
-    defaults, bounded = starlette_server._get_uvicorn_config_kwargs, protocol(chosen)
-    starlette_server._get_uvicorn_config_kwargs = lambda: (
-        defaults()
-        | {
-            "ws_max_size": _MESSAGE_BYTES,
-            "timeout_graceful_shutdown": _GRACE,
-            "server_header": False,
-            "http": bounded,
-        }
-    )

@@ -7,10 +7,13 @@ import gc
 import logging
 import sys
 import time
+from collections.abc import Callable
+from functools import wraps
 from itertools import accumulate
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from streamlit import config
 from streamlit.runtime.media_file_manager import MediaFileManager, MediaFileMetadata
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
@@ -99,7 +102,7 @@ class Waiting(SessionStorage):
         self.ended += 1
 
 
-async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: Downloads) -> None:
+async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
     """Run for the lifetime of the server; an error in one round is logged and does not stop the next."""
     sweeper = _Sweeper(session_limit, waiting, downloads)
     while True:
@@ -113,14 +116,14 @@ async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: Downlo
 class _Sweeper:
     """Sweeps in rounds, and remembers when it last freed memory."""
 
-    def __init__(self, session_limit: SessionLimit, waiting: Waiting, downloads: Downloads) -> None:
+    def __init__(self, session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
         self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
         self._collected_at, self._collected, self._freed = time.monotonic(), 0, True
 
     async def sweep(self) -> None:
         """Free what is due."""
         self._waiting.end_expired()
-        self._downloads.sweep()
+        self._downloads.remove_orphaned_files()  # also while no page runs
         now = time.monotonic()
         if self._session_limit.taken:
             self._freed = False
@@ -132,38 +135,40 @@ class _Sweeper:
             await asyncio.to_thread(_free_memory)
 
 
-class Downloads:
-    """Stores a file that was made for a download until the browser has had time to fetch it.
+def end_lost_sessions(usual: Callable[..., None]) -> Callable[..., None]:
+    """Let the manager of sessions store those that wait for a reconnect in :class:`Waiting`."""
+
+    @wraps(usual)
+    def init(self: Any, session_storage: SessionStorage, *others: Any, **named: Any) -> None:
+        usual(self, Waiting(float(config.get_option("server.disconnectedSessionTTL"))), *others, **named)
+
+    return init
+
+
+def keep_until_fetched(usual: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
+    """Let files that were made for a download stay until the browser has had time to fetch them.
 
     Streamlit assigns such a file to no session, so the second run of any visitor after that would delete it.
     """
+    # When each file was first seen without a session; a file that is made again counts as new.
+    first_seen: WeakKeyDictionary[MediaFileMetadata, float] = WeakKeyDictionary()
 
-    def __init__(self, files: MediaFileManager) -> None:
-        self._files = files
-        self._orphans = files._get_inactive_file_ids
-        # When each file was first seen without a session; a file that is made again counts as new.
-        self._first_seen: WeakKeyDictionary[MediaFileMetadata, float] = WeakKeyDictionary()
-        files._get_inactive_file_ids = self._expired  # type: ignore[method-assign]
-
-    def _expired(self) -> set[str]:
-        """The files to delete. Called while the manager holds its lock."""
-        now, files = time.monotonic(), self._files._file_metadata
-        first_seen = {name: self._first_seen.setdefault(files[name], now) for name in self._orphans()}
-        newest = sorted(first_seen, key=first_seen.__getitem__, reverse=True)
-        sizes = accumulate(self._size(name) for name in newest)
+    @wraps(usual)
+    def expired(self: MediaFileManager) -> set[str]:
+        now, files = time.monotonic(), self._file_metadata
+        since = {name: first_seen.setdefault(files[name], now) for name in usual(self)}
+        newest = sorted(since, key=since.__getitem__, reverse=True)
+        sizes = accumulate(_size(self, name) for name in newest)
         return {
-            name
-            for name, size in zip(newest, sizes, strict=True)
-            if now - first_seen[name] > FETCH or size > FETCH_BYTES
+            name for name, size in zip(newest, sizes, strict=True) if now - since[name] > FETCH or size > FETCH_BYTES
         }
 
-    def _size(self, name: str) -> int:
-        file = self._files.read_file(name)
-        return len(file.content) if file else 0
+    return expired
 
-    def sweep(self) -> None:
-        """Delete expired files, also while no page runs."""
-        self._files.remove_orphaned_files()
+
+def _size(files: MediaFileManager, name: str) -> int:
+    file = files.read_file(name)
+    return len(file.content) if file else 0
 
 
 def _free_memory() -> None:

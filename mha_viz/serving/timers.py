@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from streamlit.proto.ClientState_pb2 import ClientState
-from streamlit.runtime.app_session import AppSession
-
-_usual = AppSession.request_rerun
 
 
-def give_way() -> None:
+def give_way(usual: Callable[[Any, ClientState | None], None]) -> Callable[[Any, ClientState | None], None]:
     """Let every session skip a timed rerun while a run is under way, or has ended and not been sent yet; the timer asks
     again.
 
     Streamlit would begin a new run for it, and then send nothing of the run before: neither its drawing nor the address
-    that a click has set, so that the click is lost (streamlit/streamlit#9921).
+    that a click has set, so that the click is lost.
     """
-    AppSession.request_rerun = _request_rerun  # type: ignore[method-assign]
 
+    @wraps(usual)
+    def request_rerun(self: Any, client_state: ClientState | None) -> None:
+        if self._scriptrunner is None or client_state is None or not client_state.is_auto_rerun:
+            usual(self, client_state)
 
-def _request_rerun(self: AppSession, client_state: ClientState | None) -> None:
-    if self._scriptrunner is None or client_state is None or not client_state.is_auto_rerun:
-        _usual(self, client_state)
+    return request_rerun

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
 
-from streamlit.runtime.state.session_state import WStates
 
-
-def survive_a_second_run() -> None:
+def survive_a_second_run(usual: Callable[[Any], Iterator[str]]) -> Callable[[Any], Iterator[str]]:
     """Let the run that begins look through the controls as they are at that moment.
 
     The run that it replaces may still add one, because Streamlit gives each run a lock of its own; the new one then
     ended with "dictionary changed size during iteration".
     """
-    WStates.__iter__ = _as_they_are  # type: ignore[method-assign]
 
+    @wraps(usual)
+    def as_they_are(self: Any) -> Iterator[str]:
+        return iter(list(self.states))
 
-def _as_they_are(self: WStates) -> Iterator[str]:
-    return iter(list(self.states))
+    return as_they_are

@@ -84,7 +84,7 @@ def on_script_error(error: Exception) -> bool:
     try:
         show_page()
     except Exception:
-        _LOG.exception("The page cannot be drawn after %r", error)
+        _LOG.exception("The page cannot be drawn after an error of the class %s", type(error).__name__)
         return False
     return True
 

@@ -62,7 +62,7 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
         stage.play(
             {**recorded, "beside": bool(seeds)},
             at,
-            lab.compared(guess, shown),
+            lab.compared(guess, shown, number),
             partial(_address, shown.settings.experiment, int(arm.steps[-1])),
             follows,
         )
@@ -177,10 +177,10 @@ def _recorded(
         key=f"{result.settings}|{arm.label}|{numbers}|{largest}",
         steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
         words=result.words,
-        names=[f"H{h}" for h in range(arm.heads)],
+        names=lab.names_of_heads(arm),
         maps=then(arm.maps),
         relations=EXPERIMENTS[result.settings.experiment].task.relations,
-        places=_looked_at(result),
+        places=lab.marked_places(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", losses(of_each, result.runs.index(arm), [run.loss for run in together])),
         strip=Strip("W_Q", then(arm.queries), largest),
@@ -196,12 +196,6 @@ def _recorded(
             matrices_title="How alike the heads are",
         )
     return frames(recording, 0, theme)
-
-
-def _looked_at(result: Result) -> Array:
-    """[relation, word]: the word to look at; −1, no sign, where a word passes beside the heads."""
-    places = result.places.T
-    return np.full_like(places, -1) if EXPERIMENTS[result.settings.experiment].task.is_residual else places
 
 
 def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:

@@ -355,10 +355,10 @@ def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: B
 
 # Where a verdict stands: how far right of the stage's edge, how far below the slider, and whether it is in the window.
 PLACE = """verdict => {
-  const [box, stage, slider] = [verdict, verdict.closest(".mha-player"), verdict.closest(".bar")?.querySelector("input")]
-    .map((one) => one?.getBoundingClientRect());
+  const [stage, bar] = [verdict.closest(".mha-player"), verdict.closest(".bar")].map((one) => one ?? verdict);
+  const [box, left, slider] = [verdict, stage, bar.querySelector("input")].map((one) => one?.getBoundingClientRect());
   const isSeen = box.height > 0 && box.top >= 0 && box.bottom <= window.innerHeight;
-  return [Math.round(box.left - stage.left), Math.round(box.top - slider?.bottom), isSeen];
+  return [Math.round(box.left - left.left), Math.round(box.top - slider?.bottom), isSeen];
 }"""
 
 

@@ -183,6 +183,9 @@ def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
     for one, weight in ((attention, "0.68"), (wide, "0.28")):
         assert f"{one.weights[3, 1, 10, 2]:.2f}" == weight
         assert weight in STEPS_OF_TOUR[4].text
+    changed = [one.text for one in wide.text.tokens]
+    assert [one == other for one, other in zip(tokens, changed, strict=True)].count(False) == 1
+    assert STEPS_OF_TOUR[4].text.endswith(" Same positions, one word changed, other attention."), "no more than was seen"
     roles = visit("roles")
     roles.at.session_state["numbers"] = True
     roles.at.run()
@@ -390,9 +393,7 @@ def test_what_a_toy_shows_follows_its_numbers() -> None:
     assert "no head does ○ or ◇" in hidden
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
     jobs = "L0H0 and L0H3 share ○; L1H0, L1H1, L1H2 and L1H3 share □: six heads, two jobs."
-    assert second == (
-        f"As you expected, the second layer finds it. On these maps: L0H1 and L0H2 have no job; {jobs}"
-    )
+    assert second == (f"As you expected, the second layer finds it. On these maps: L0H1 and L0H2 have no job; {jobs}")
 
 
 def test_numbers_on_the_stage_are_in_per_cent_and_relations_have_one_name() -> None:

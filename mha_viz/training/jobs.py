@@ -51,7 +51,7 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
     """
     jobs = find_jobs(maps, places)
     signs = dict(zip(SIGNS, jobs.T, strict=False))  # [head] of each
-    marked = [sign for sign, has_marks in zip(SIGNS, (places >= 0).any(axis=0), strict=False) if has_marks]
+    marked = [sign for sign, keys in zip(SIGNS, places.T, strict=False) if (keys >= 0).any()]
     if not marked:
         return ""
     if not jobs.any():
@@ -63,7 +63,7 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
         alone += [f"{name} does {_join(own)}"] if own else []
     undone = [sign for sign in marked if not signs[sign].any()]
     without = [f"no head does {_join(undone, 'or')}"] if undone else []
-    idle = _list_heads(names, ~jobs.any(axis=1))
+    idle = _list_heads(names, jobs.sum(axis=1) == 0)
     without += [f"{idle} no job"] if idle else []
     together = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
     sentence = "; ".join([*alone, *without, *together])

@@ -68,10 +68,14 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
             details = [*effects["detail"]]
             which = f"any of {len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
             st.caption(f"Not found to be used for {plain(which)}.")
-        readable.show_one(model, evidence, head)
-        parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
-        query = {**parameters, "head": str(head)}
-        st.page_link(navigation.page("explore"), label=":primary[Open in Explore]", query_params=query)
+        case = readable.right_case(model, evidence, head) if findings else None
+        if findings:
+            readable.show_right_case(case)
+        parameters = {k: v for k, v in address.now().items() if k not in ("head", "on", "pin", "corpus")}
+        has_sentence = "text" in parameters  # of the visitor: otherwise one in which the head does it
+        shown = {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
+        explore = navigation.page("explore")
+        st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **shown})
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:

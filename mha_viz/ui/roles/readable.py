@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 from urllib.parse import quote
 
 import streamlit as st
@@ -26,9 +28,12 @@ from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
 from mha_viz.numerals import weight
+from mha_viz.reader import verbs
+from mha_viz.request import Request
 from mha_viz.ui import address, navigation, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import Annotated, annotated, built_in
+from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.parts import complain, plain
 from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.studies import Evidence
@@ -40,6 +45,7 @@ NOT_SHIPPED = (
 COREFERENCE = " with coreference (`Entity=`)"
 AROUND, IN_SHORT = 12, 5  # words that are shown on each side of a link, and in a head's card
 FEWEST = 4  # words of the sentence in a head's card, in which a link can be seen
+PATIENCE = 10  # seconds for the reading of an example
 RULE = "Chosen from all cases in {corpus}."
 
 
@@ -57,26 +63,65 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
     _missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
 
 
-def show_one(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the case with the largest weight in which the head is right, of its first role that has any, of those in
-    FEWEST words or more if there are any; or, of coreference without sentences that can be shown, the example in its
-    gloss."""
+class RoleCase(NamedTuple):
+    """A sentence in which a head does what its role says: its words, the parameters of Explore that show it there (None
+    if it is too long for a link), and the answer of the head."""
+
+    words: str
+    parameters: dict[str, str] | None
+    answer: str
+
+
+def right_case(
+    model: catalog.Model, evidence: Evidence, head: Head, role: tuple[str, str] | None = None
+) -> RoleCase | None:
+    """Find a sentence in which a head is right.
+
+    The recorded case with the largest weight, of those in FEWEST words or more if there are any; or, of coreference
+    without sentences that can be shown, the example in its gloss if the model, which reads it now, is right there.
+
+    Args:
+        role: its name and detail; by default the head's first role that has such a sentence.
+    """
     shown, _ = _examples(model, evidence, head)
     for finding in by_head(evidence.findings()).get(head, []):
-        right = [e for e in shown if (e.role, e.detail) == (finding.role, finding.detail) and e.right]
+        name = (finding.role, finding.detail)
+        if role not in (None, name):
+            continue
+        right = [example for example in shown if (example.role, example.detail) == name and example.right]
         if right:
-            return _case(next((e for e in right if len(e.sentence.forms) >= FEWEST), right[0]), IN_SHORT)
+            return _recorded(next((e for e in right if len(e.sentence.forms) >= FEWEST), right[0]), IN_SHORT)
         if finding.role == "coreference" and (meaning := gloss(finding.detail)):
-            return _of_gloss(head, meaning.example)
+            in_gloss = _in_gloss(model, head, meaning.example)
+            if in_gloss is not None:
+                return in_gloss
+    return None
 
 
-def _of_gloss(head: Head, example: str) -> None:
-    """Show the example of a role as a link, with the word that attends held."""
+def show_right_case(case: RoleCase | None) -> None:
+    """Show a sentence in which a head is right, or say that there is none."""
+    if case is None:
+        st.caption("No sentence is stored in which this head does it.")
+    else:
+        _show_case(case)
+
+
+def _in_gloss(model: catalog.Model, head: Head, example: str) -> RoleCase | None:
+    """The example of a role, if the head gives more to its right answer there than to any other word."""
     words = example.split()
-    ends = [next(word for word in words if mark in word) for mark in "*_"]
-    text, one, other = (re.sub("[*_]", "", each) for each in (example, *ends))
-    show_link(text, {**_same_model(), "text": text, "case": str(CaseInLink(head, "q", words.index(ends[0])))})
-    st.caption(plain(f"“{one}” → “{other}”"))
+    query, key = (next(at for at, word in enumerate(words) if mark in word) for mark in "*_")
+    forms = [re.sub("[*_]", "", word) for word in words]
+    text = " ".join(forms)
+    if not ready(model):
+        return None
+    with suppress(MhaVizError, TimeoutError):
+        reading = model_service().cached(verbs.read, Request(model.name, text)).result(PATIENCE).by_words()
+        ordinary = [at for at, is_special in enumerate(reading.queries.special) if not is_special]
+        row = reading[head][ordinary[query], ordinary]
+        if len(row) == len(forms) and int(row.argmax()) == key:
+            parameters = {**_same_model(), "text": text, "case": str(CaseInLink(head, "q", query))}
+            return RoleCase(text, parameters, f"“{forms[query]}” → “{forms[key]}” ({weight(float(row[key]))}), right")
+    return None
 
 
 def _same_model() -> dict[str, str]:
@@ -109,7 +154,7 @@ def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example]
             st.markdown(f"**{title}**")
             of_this_kind = [example for example in cases if example.kind == kind]
             for example in of_this_kind:
-                _case(example)
+                _show_case(_recorded(example))
             if not of_this_kind:
                 st.markdown("none")
 
@@ -161,16 +206,22 @@ def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, 
         return {}
 
 
-def _case(example: Example, near: int = AROUND) -> None:
-    """Show the sentence as a link, and the head's answer in it."""
+def _recorded(example: Example, near: int = AROUND) -> RoleCase:
+    """A recorded case, with so many words of its sentence around the link."""
     words = around(example.sentence.forms, (example.word, example.answer), near)
-    show_link(words, link(example.sentence, as_case(example), opened(example)))
     answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
     if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
         answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
     gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
     mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
-    st.caption(plain(f"{answer} ({weight(example.weight)}), {mark}"))
+    parameters = link(example.sentence, as_case(example), opened(example))
+    return RoleCase(words, parameters, f"{answer} ({weight(example.weight)}), {mark}")
+
+
+def _show_case(case: RoleCase) -> None:
+    """Show the sentence as a link, and the head's answer in it."""
+    show_link(case.words, case.parameters)
+    st.caption(plain(case.answer))
 
 
 def opened(example: Example) -> str:

@@ -96,7 +96,7 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     visitor.asked(off="L3H1.L4H1")
     expect(dark).to_have_count(2)
     expect(announced).to_have_text(re.compile(r"^L4H1 is off\. L[45]H\d+ changes most\.$"))
-    expect(switch).to_have_text(["Switch all on", "Switch on"])
+    expect(switch).to_have_text(["Switch all heads on", "Switch on"])
     page.get_by_role("button", name="Switch on", exact=True).click()
     visitor.asked(off="L4H1")
     expect(note).to_be_hidden()  # the head that is drawn is on

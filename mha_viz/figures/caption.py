@@ -171,8 +171,8 @@ def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
         return ""
     is_drawn_on = any(head in off and head not in _switched_off(attention) for head, attention in names)
     which = f"{series([*map(str, off)])} {'is' if len(off) == 1 else 'are'} off"
-    what = "its pattern is computed, its output is" if len(off) == 1 else "their patterns are computed, their outputs are"
-    return f"{f'Where {which}, ' if is_drawn_on else f'{which}: '}{what} not used."
+    one, many = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
+    return f"{f'Where {which}, ' if is_drawn_on else f'{which}: '}{one if len(off) == 1 else many} not used."
 
 
 def _switched_off(attention: Attention) -> tuple[Head, ...]:

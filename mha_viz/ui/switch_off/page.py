@@ -118,8 +118,8 @@ class SwitchedOff:
         """Show a button that switches on the heads which the switch of the ``opened`` head does not."""
         if self.off in ((), (opened,)):
             return
-        label = "Switch all on" if len(self.off) > 1 else f"Switch {self.off[0]} on"
-        st.button(label, key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
+        label = "Switch all heads on" if len(self.off) > 1 else f"Switch {self.off[0]} on"
+        st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
 
     def _sentence(self, effects: Effects) -> str:
         """Say which heads change the vector, or the prediction, most and least when they are removed; or how much those

@@ -24,7 +24,9 @@ def test_a_drawn_head_that_is_off_is_said_to_be_computed_and_not_used(without: A
         assert f" {ONE} " in drawn.drawing.caption
     assert f" {TWO} " in figure.grid(without).drawing.caption
     assert " is off" not in figure.heatmap(without, "L5H1").drawing.caption
-    assert f" {ONE} " in figure.heatmap(without.by_words().only(["L3H1"]), "L0H0").drawing.caption, "its name in the model"
+    assert f" {ONE} " in figure.heatmap(without.by_words().only(["L3H1"]), "L0H0").drawing.caption, (
+        "its name in the model"
+    )
 
 
 def test_of_panels_it_is_said_where_the_same_head_is_off(minilm: Encoder, without: Attention) -> None:

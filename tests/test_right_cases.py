@@ -97,3 +97,14 @@ def test_a_search_for_a_role_leads_to_a_sentence_in_which_the_head_does_it(typed
         assert parameters["case"].startswith(f"{answer['head']}."), answer
         assert "text" in parameters
     assert answers[0]["head"].startswith(head)
+
+
+def test_a_search_keeps_the_sentence_of_the_visitor_and_leads_inside_a_head_to_the_right_case() -> None:
+    def first(page: PageSession) -> dict[str, str]:
+        page.send("mha_search", "query", "pronoun")
+        answers = json.loads(page._drawn()["mha_search"].json)["groups"][0]["answers"]
+        return dict(parse_qsl(urlsplit(answers[0]["href"]).query))
+
+    assert first(PageSession({"text": OWN})) == {"head": "L2H4", "text": OWN, "roles": "on"}
+    inside = PageSession({"q": "10", "k": "9"}, "pages/40_inside_a_head.py")
+    assert first(inside) == {"head": "L2H4", "text": "Anna called because she was late"}

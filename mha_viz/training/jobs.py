@@ -11,6 +11,10 @@ from mha_viz.training.record import Array
 
 SIGNS = "○□◇"  # of the first, second and third relation, as browser/player draws them
 DOES = 1 / 3  # a head does a job if it gives more than this share of its attention to the marked words, on average
+RULE = (
+    "A head *does* a job if it gives, on average, more than a third of its attention to the words that its sign marks; "
+    "rows whose two signs share a cell are left out."
+)
 NAMED = 8  # at most so many heads are named; more are counted
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

@@ -21,7 +21,7 @@ from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.numerals import counted, percent, weight
 from mha_viz.training import toy_maps
-from mha_viz.training.jobs import SIGNS, describe_jobs
+from mha_viz.training.jobs import RULE, SIGNS, describe_jobs
 from mha_viz.training.predictions import Outcome, write_verdict
 from mha_viz.training.record import Array
 from mha_viz.training.toy_maps import ToyMaps
@@ -100,6 +100,7 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
         st.page_link(navigation.page("roles"), label=":primary[All roles of this model]", query_params={"model": name})
     if stage.has_numbers():
         st.markdown("\n".join(_at_a_step(name, model, step)))
+        st.caption(RULE)
         if len(toy.trainings) > 1:
             st.markdown("\n".join(_at_the_end(name)))
             st.caption("From: the first saved step from which the best head stays 10 points above the simple rule.")

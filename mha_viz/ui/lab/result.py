@@ -14,6 +14,7 @@ from mha_viz.figures.frames import Curves, Flow, PlayedCurve, Recording, Strip, 
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
 from mha_viz.training import lab
+from mha_viz.training.jobs import RULE
 from mha_viz.training.lab import EXPERIMENTS, limits
 from mha_viz.training.record import Array, Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement
@@ -99,6 +100,8 @@ def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
         with place:
             for statement in stated[number::2]:
                 _say(statement)
+    if (lab.marked_places(result) >= 0).any():
+        st.caption(RULE)
     whole = curves.of_the_run(result)
     stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole.items()})
     if "accuracies" in whole:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz import figure
-from mha_viz.attention import Attention
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import Row, Step
 from mha_viz.models.encoder import Encoder
 
 TEXT = "The animal didn't cross the street because it was too tired."
@@ -40,3 +44,12 @@ def test_of_panels_it_is_said_where_the_same_head_is_off(minilm: Encoder, withou
 
 def test_maps_of_layers_are_no_heads_that_are_off(minilm: Encoder) -> None:
     assert " is off" not in figure.heatmap(mv.rollout(minilm.encode(TEXT)), "L5H0").drawing.caption
+
+
+def test_over_an_image_it_is_said_too() -> None:
+    weights = np.full((2, 2, 7, 7), 1 / 7, np.float32)
+    read = Attention.from_tensors(weights, ["[CLS]", "0,0", "0,1", "0,2", "1,0", "1,1", "1,2"], model="vit")
+    off = replace(read, made=(*read.made, Step(Row("without", heads=(Head(1, 0),), method="zero"))))
+    said = "L1H0 is off: its pattern is computed, its output is not used."
+    assert said in mv.over_image(off, columns=3, layers=[1]).caption
+    assert said not in mv.over_image(off, columns=3, layers=[0]).caption

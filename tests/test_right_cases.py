@@ -12,9 +12,9 @@ from mha_viz.attention import Head
 from mha_viz.figures.role_words import by_head
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.ui import studies
+from mha_viz.ui import role_cases, studies
 from mha_viz.ui.annotated import Annotated, annotated
-from mha_viz.ui.roles import readable
+from mha_viz.ui.role_cases import RoleCase
 from mha_viz.ui.studies import Evidence
 from tests.page_session import PageSession
 
@@ -27,6 +27,11 @@ def evidence(model: catalog.Model) -> Evidence:
     found = studies.reference_evidence(model)
     assert found is not None
     return found
+
+
+def right_case(model: catalog.Model, head: Head, role: tuple[str, str]) -> RoleCase | None:
+    of_model = evidence(model)
+    return role_cases.right_case(model, of_model, head, role_cases.bundled_cases(of_model, head), role)
 
 
 def named(finding: Finding) -> tuple[str, str]:
@@ -44,14 +49,14 @@ def test_every_role_leads_to_a_sentence_in_which_its_head_is_right(model: catalo
     roles = [finding for findings in by_head(evidence(model).findings()).values() for finding in findings]
     assert len(roles) > 5
     for finding in roles:
-        case = readable.right_case(model, evidence(model), finding.head, named(finding))
+        case = right_case(model, finding.head, named(finding))
         assert case is not None, finding
         assert case.answer.endswith(", right"), finding
         assert case.parameters is None or case.parameters["case"].startswith(f"{finding.head}."), finding
 
 
 def test_the_example_of_a_pronoun_is_shown_only_for_heads_that_are_right_in_it(minilm: Encoder) -> None:
-    case = readable.right_case(MINILM, evidence(MINILM), Head(2, 4), ("coreference", "third_person"))
+    case = right_case(MINILM, Head(2, 4), ("coreference", "third_person"))
     assert case is not None
     assert case.parameters is not None
     words = minilm.encode(case.parameters["text"]).by_words()
@@ -60,7 +65,7 @@ def test_the_example_of_a_pronoun_is_shown_only_for_heads_that_are_right_in_it(m
     assert texts[int(row.argmax())] == "Anna"
     assert case.answer == f"“she” → “Anna” ({row.max():.3f}), right"
     example = "_Anna_ called because *she* was late"
-    right = {head for head in minilm.encode("It.").every_head() if readable._in_gloss(MINILM, head, example)}
+    right = {head for head in minilm.encode("It.").every_head() if role_cases._in_gloss(MINILM, head, example)}
     assert {Head(2, 4), Head(3, 1)} <= right
     assert Head(0, 2) not in right, "it looks at the word before"
     assert len(right) < 36
@@ -80,8 +85,8 @@ def test_a_card_leads_to_a_right_case_unless_the_visitor_has_a_sentence() -> Non
 
 
 def test_a_card_says_when_no_sentence_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readable, "_in_gloss", lambda *_: None)
-    monkeypatch.setattr(readable, "_examples", lambda *_: ([], []))
+    monkeypatch.setattr(role_cases, "_in_gloss", lambda *_: None)
+    monkeypatch.setattr(role_cases, "cases_of", lambda *_: ())
     page = PageSession({"head": "L2H4"}, ROLES)
     assert "No sentence is stored in which this head does it." in page.said
     assert way(page) == {"head": "L2H4"}

@@ -102,9 +102,10 @@ export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading)
 /** @type {(reading: Reading, heads: number[]) => string} */
 export function offNote(reading, heads) {
   const names = heads.filter((head) => isSwitchedOff(reading, head)).map((head) => mapName(reading, head));
-  if (names.length < 2)
-    return names.length ? `${names[0]} is off: this pattern is computed, its output is not used.` : "";
-  return `${names.slice(0, -1).join(", ")} and ${names.at(-1)} are off: their patterns are computed, their outputs are not used.`;
+  if (!names.length) return "";
+  if (names.length === 1) return `${names[0]} is off: this pattern is computed, its output is not used.`;
+  const listed = `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return `${listed} are off: their patterns are computed, their outputs are not used.`;
 }
 
 // The weights of one head as page elements: the matrix or, if it is large, the largest weights.

@@ -198,6 +198,7 @@ def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: st
     way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
     title = f"Attention over an image: {listed} of {called(attention.model)}, {way}"
     done = "".join(f", {each}" for each in (caption.steps(attention),) if each)
-    sentences = (f"{title}{done}.", caption.quantities([attention]), f"Colour: {colours}.")
+    off = caption.off_note([(attention, head) for head in heads])
+    sentences = (f"{title}{done}.", off, caption.quantities([attention]), f"Colour: {colours}.")
     about = {"figure": "image", "model": called(attention.model), "revision": attention.revision, "patches": patches}
     return {"caption": " ".join(filter(None, sentences)), "alt": f"{title}.", "about": about}

@@ -63,8 +63,8 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
     shared = {sign: heads for sign, heads in signs.items() if heads.sum() > 1}
     alone: list[str] = []
     for head, name in enumerate(names):
-        own = [sign for sign, heads in signs.items() if heads[head] and sign not in shared]
-        alone += [f"{name} does {_join(own)}"] if own else []
+        own_signs = [sign for sign, heads in signs.items() if heads[head] and sign not in shared]
+        alone += [f"{name} does {_join(own_signs)}"] if own_signs else []
     undone = [sign for sign in marked if not signs[sign].any()]
     without = [f"no head does {_join(undone, 'or')}"] if undone else []
     idle = _list_heads(names, jobs.sum(axis=1) == 0)

@@ -20,14 +20,13 @@ from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, head_search, navigation, studies
+from mha_viz.ui import address, head_search, navigation, role_cases, studies
 from mha_viz.ui.address import Url
 from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.components import search
 from mha_viz.ui.head_search import Group, HeadAnswer
 from mha_viz.ui.parts import guarded, message, sent, whole
 from mha_viz.ui.request import has_two, model_of, of_part
-from mha_viz.ui.roles import readable
 
 KEY = "search"
 LONGEST = 80  # the most characters of a query
@@ -181,7 +180,10 @@ def _case(answer: HeadAnswer) -> dict[str, str | None]:
         return {}
     model = model_of(address.url().where)
     evidence = studies.reference_evidence(model)
-    case = readable.right_case(model, evidence, answer.head, answer.role) if evidence else None
+    if evidence is None:
+        return {}
+    shown = role_cases.bundled_cases(evidence, answer.head)
+    case = role_cases.right_case(model, evidence, answer.head, shown, answer.role)
     if case is None or case.parameters is None:
         return {}
     return {**dict.fromkeys(("head", "pair", *address.OF_THIS_TEXT)), **case.parameters}

@@ -177,8 +177,8 @@ def reference_evidence(model: catalog.Model) -> Evidence | None:
     shipped = given(model.name) if model.kind in ("bundled", "own") else None
     if shipped is not None:
         return shipped
-    found = profile(model, built_in().digest)
-    return None if found is None else Evidence("the built-in sentences", (found,))
+    measured = profile(model, built_in().digest)
+    return None if measured is None else Evidence("the built-in sentences", (measured,))
 
 
 def roles(model: catalog.Model) -> tuple[Finding, ...]:

@@ -57,7 +57,7 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     page.get_by_text("+ Compare").click()
     without = Pin(Request("minilm", FIRST, off=(Head(0, 1),), method="uniform"), Head(3, 1))
     visitor.asked(tray=comparison.write([without]))
-    page.get_by_role("button", name="Switch on").click()
+    page.get_by_role("button", name="Switch L0H1 on").click()
     visitor.asked(off=None)
     visitor.drawn()
     a_head_of_the_grid_is_added_by_its_key(visitor, [without])

@@ -11,7 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.training import toy_maps
+from mha_viz.training.lab import EXPERIMENTS
 from mha_viz.ui import navigation
+from mha_viz.ui.lab import learning
 from mha_viz.ui.lab.small_tasks import small_tasks
 from tests import lanes
 from tests.browser_tab import FINGERPRINT, FRAMES, PHONE, BrowserTab
@@ -349,6 +351,33 @@ def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: B
     expect(first).not_to_be_in_viewport(ratio=0.5)
     page.locator(".mha-player .play").press("Enter")
     expect(first).to_be_in_viewport(ratio=0.5)
+
+
+# Where a verdict stands: how far right of the stage's edge, how far below the slider, and whether it is in the window.
+PLACE = """verdict => {
+  const [stage, bar] = [verdict.closest(".mha-player"), verdict.closest(".bar")].map((one) => one ?? verdict);
+  const [box, left, slider] = [verdict, stage, bar.querySelector("input")].map((one) => one?.getBoundingClientRect());
+  const isSeen = box.height > 0 && box.top >= 0 && box.bottom <= window.innerHeight;
+  return [Math.round(box.left - left.left), Math.round(box.top - slider?.bottom), isSeen];
+}"""
+
+
+@pytest.mark.parametrize("size", [PROJECTOR, PHONE], ids=["projector", "phone"])
+def test_what_each_training_showed_stands_in_one_place_in_the_window(visitor: BrowserTab, size: ViewportSize) -> None:
+    visitor.resize(size)
+    places = {}
+    for scene in (*EXPERIMENTS, *learning.TOYS):
+        page = visitor.visit("/why_heads_differ", experiment=scene)
+        verdict = page.locator(".mha-player .verdict")
+        page.wait_for_selector(QUIET)
+        still(page)
+        before = page.locator(".mha-player .said").evaluate("said => said.clientHeight")
+        slider_of(page).press("End")
+        expect(verdict).not_to_have_text("")
+        room = page.locator(".mha-player .said").evaluate("said => said.clientHeight")
+        assert room == before, "its room is kept, so that maps do not move when it is said"
+        places[scene] = verdict.evaluate(PLACE)
+    assert {tuple(place) for place in places.values()} == {(0, places[scene][1], True)}, places
 
 
 # Time passes twenty times as fast for the page.

@@ -69,20 +69,25 @@ def test_a_key_switches_the_open_head_off_wherever_the_keyboard_is(visitor: Brow
     visitor.grid.focus()
     page.keyboard.press("x")  # once, not by the grid and by the page
     visitor.asked(off=None)  # nothing is off: the page is as before
-    expect(page.get_by_text("matters most here")).to_have_count(0)
+    expect(page.get_by_text("changes the sentence vector most here")).to_have_count(0)
 
 
 def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     page = visitor.explore(head="L3H1")
-    page.get_by_role("button", name="Switch off", exact=True).click()
+    switch = page.get_by_role("button", name=re.compile("^Switch"))
+    expect(switch).to_have_text("Switch off")
+    switch.click()
     visitor.asked(off="L3H1")
+    expect(switch).to_have_text("Switch on")  # one button, and what it does now
+    note = page.locator(".off-note")
+    expect(note).to_have_text("L3H1 is off: this pattern is computed, its output is not used.")
     dark, moved = page.locator(".marks .dark"), page.locator(".marks .moved")
     expect(dark).to_have_count(1)
     expect(moved).to_have_count(24)  # the heads of the two later layers
     shares = moved.evaluate_all("all => all.map(one => Number(one.style.getPropertyValue('--share')))")
     assert max(shares) == 1
     assert 0 < min(shares) < 0.5
-    expect(page.get_by_text("matters most here")).to_be_visible()
+    expect(page.get_by_text("changes the sentence vector most here")).to_be_visible()
     announced = page.locator(".said")
     expect(announced).to_have_text(re.compile(r"^L3H1 is off\. L[45]H\d+ changes most\.$"))
     visitor.grid.focus()
@@ -91,9 +96,15 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     visitor.asked(off="L3H1.L4H1")
     expect(dark).to_have_count(2)
     expect(announced).to_have_text(re.compile(r"^L4H1 is off\. L[45]H\d+ changes most\.$"))
-    page.get_by_role("button", name="Switch on").click()
+    expect(switch).to_have_text(["Switch all heads on", "Switch on"])
+    page.get_by_role("button", name="Switch on", exact=True).click()
+    visitor.asked(off="L4H1")
+    expect(note).to_be_hidden()  # the head that is drawn is on
+    expect(switch).to_have_text(["Switch L4H1 on", "Switch off"])
+    page.get_by_role("button", name="Switch L4H1 on").click()
     visitor.asked(off=None)
     expect(dark).to_have_count(0)
+    expect(switch).to_have_text("Switch off")
     _drag(visitor, 0.2, 0.5)
     visitor.asked(off=None, head="L3H1")  # it stays in the grid, and opens no head
     _drag(visitor, 0.2, 1.2)

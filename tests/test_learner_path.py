@@ -183,6 +183,9 @@ def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
     for one, weight in ((attention, "0.68"), (wide, "0.28")):
         assert f"{one.weights[3, 1, 10, 2]:.2f}" == weight
         assert weight in STEPS_OF_TOUR[4].text
+    changed = [one.text for one in wide.text.tokens]
+    assert [one == other for one, other in zip(tokens, changed, strict=True)].count(False) == 1
+    assert STEPS_OF_TOUR[4].text.endswith(" Same positions, one word changed, other attention.")
     roles = visit("roles")
     roles.at.session_state["numbers"] = True
     roles.at.run()
@@ -383,11 +386,14 @@ def test_odd_steps_of_training_show_the_first(odd: str) -> None:
 
 def test_what_a_toy_shows_follows_its_numbers() -> None:
     verdict = playing(learned(guess="shared"))["verdict"]
-    assert verdict.startswith("Not as you expected: the work is divided among heads; the word before L1H3, ")
-    assert "who a pronoun refers to" in verdict
-    assert "who a pronoun refers to" not in playing(learned(trained="hidden"))["verdict"], "it did not learn that"
+    best = "most often right on new sentences: ○ L1H3, □ L1H2, ◇ L1H1"
+    assert verdict.startswith(f"Not as you expected: the work is divided among heads; {best}. On these maps: ")
+    hidden = playing(learned(trained="hidden"))["verdict"]
+    assert "new sentences: ○ L1H1, □ L1H2. " in hidden, "it did not learn whom a pronoun refers to"
+    assert "no head does ○ or ◇" in hidden
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
-    assert second.startswith("As you expected, the second layer finds it; L1H1 does, with L0H0")
+    jobs = "L0H0 and L0H3 share ○; L1H0, L1H1, L1H2 and L1H3 share □: six heads, two jobs."
+    assert second == (f"As you expected, the second layer finds it. On these maps: L0H1 and L0H2 have no job; {jobs}")
 
 
 def test_numbers_on_the_stage_are_in_per_cent_and_relations_have_one_name() -> None:

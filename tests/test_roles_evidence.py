@@ -22,13 +22,13 @@ from mha_viz.errors import CorpusError
 from mha_viz.figures.arcs import Span
 from mha_viz.models import catalog
 from mha_viz.study import child
+from mha_viz.ui import role_cases
 from mha_viz.ui import searches as searches_room
 from mha_viz.ui import studies as studies_room
 from mha_viz.ui.address import MAX_ENCODED, CaseInLink
 from mha_viz.ui.annotated import Annotated, annotated, built_in
 from mha_viz.ui.explore.gold import excerpt
 from mha_viz.ui.jobs import queue_of
-from mha_viz.ui.roles import readable
 from mha_viz.ui.studies import given
 from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
@@ -166,18 +166,18 @@ def test_a_link_holds_the_annotation_of_a_sentence() -> None:
     words = (Word("Ann", "PROPN", 1, "nsubj"), Word("left", "VERB", None, "root"), Word("she", "PRON", 3, "nsubj"),
              Word("sang", "VERB", None, "root"))  # fmt: skip
     sentence = Sentence(words, (Mention("1", 0, 1, 0), Mention("1", 2, 3, 2)))
-    query = readable.link(sentence, CaseInLink(Head(3, 1), "q", 2), "coreference")
+    query = role_cases.link(sentence, CaseInLink(Head(3, 1), "q", 2), "coreference")
     assert query is not None
     assert (query["case"], query["gold"]) == ("L3H1.q2", "coreference")
     annotation = annotated(query["text"])
     assert isinstance(annotation, Annotated)
     assert (annotation.sentence.words, annotation.sentence.mentions) == (words, sentence.mentions)
     built_in_sentence = built_in().sentences[0]
-    assert readable.link(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
+    assert role_cases.link(built_in_sentence, CaseInLink(Head(0, 0), "k", 1), "") == {
         "text": " ".join(built_in_sentence.forms),
         "case": "L0H0.k1",
     }
-    assert readable.link(Sentence(words * 80), CaseInLink(Head(0, 0), "q", 0), "") is None
+    assert role_cases.link(Sentence(words * 80), CaseInLink(Head(0, 0), "q", 0), "") is None
 
 
 def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
@@ -189,7 +189,7 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     mentions = tuple(Mention(f"person-{start % 3}", start, end, start) for start, end in spans)
     sentence = Sentence(words, (*mentions, Mention("person-9", 0, 9, 0)))
     assert len(quote(as_conllu([sentence]))) > MAX_ENCODED
-    query = readable.link(sentence, CaseInLink(Head(3, 1), "q", 12), "coreference")
+    query = role_cases.link(sentence, CaseInLink(Head(3, 1), "q", 12), "coreference")
     assert query is not None
     held = annotated(query["text"])
     assert isinstance(held, Annotated)
@@ -200,7 +200,8 @@ def test_a_link_holds_the_chains_of_many_sentences_read_together() -> None:
     assert len(after) == 24
     long = "word" * 40  # no link has room for such words
     assert (
-        readable.link(Sentence(tuple(Word(long) for _ in words)), CaseInLink(Head(3, 1), "q", 1), "coreference") is None
+        role_cases.link(Sentence(tuple(Word(long) for _ in words)), CaseInLink(Head(3, 1), "q", 1), "coreference")
+        is None
     )
 
 
@@ -247,9 +248,9 @@ def test_the_arcs_of_a_case_stand_among_the_words_around_them() -> None:
 def test_of_a_long_sentence_the_words_around_the_link_are_shown() -> None:
     forms = [f"w{i}" for i in range(100)]
     near = " ".join(f"w{i}" for i in range(8, 33)), " ".join(f"w{i}" for i in range(48, 73))
-    assert readable.around(forms, (20, 60)) == f"… {near[0]} … {near[1]} …"
-    assert readable.around(forms, (20, 60), 1) == "… w19 w20 w21 … w59 w60 w61 …"
-    assert readable.around(forms, (5, -1)).startswith("w0 w1")
+    assert role_cases.around(forms, (20, 60)) == f"… {near[0]} … {near[1]} …"
+    assert role_cases.around(forms, (20, 60), 1) == "… w19 w20 w21 … w59 w60 w61 …"
+    assert role_cases.around(forms, (5, -1)).startswith("w0 w1")
 
 
 # ---- Search ----------------------------------------------------------------------------------------------------------

@@ -226,13 +226,12 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
 def test_a_card_shows_its_first_role_at_work_where_no_sentence_of_its_corpus_may_be_shown() -> None:
     page = visit(head="L3H1", model="minilm")
     links = [link.proto for link in page.at.get("page_link") if "case=" in link.proto.query_string]
+    there = {"model": "minilm", "text": "Anna called because she was late", "case": "L3H1.q3"}
     assert [(link.label, dict(parse_qsl(link.query_string))) for link in links] == [
-        (
-            "Anna called because she was late",
-            {"model": "minilm", "text": "Anna called because she was late", "case": "L3H1.q3"},
-        )
+        (there["text"], there),
+        (":primary[Open in Explore]", there),
     ]
-    assert "“she” → “Anna”" in page.said
+    assert re.search(r"“she” → “Anna” \(0\.3\d\d\), right", page.said.replace("\\", ""))
 
 
 def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,7 +446,7 @@ def test_a_square_opens_the_card_of_its_head_in_place_and_a_kind_is_shown_alone(
     assert page.url == {"kinds": "syntax", "head": "L3H1"}
     assert "### L3H1 (4-2)" in page.said
     (link,) = [link.proto for link in page.at.get("page_link") if "Open in Explore" in link.proto.label]
-    assert "head=L3H1" in link.query_string
+    assert "case=L3H1.q3" in link.query_string  # a sentence in which it does it
     page.send("mha_scheme", "linked", {"kinds": ""})
     assert page.url == {"head": "L3H1"}
 

@@ -107,7 +107,8 @@ def test_an_answer_opens_the_head_on_the_explore_page() -> None:
     page = visit("explore", pin="q3")
     before = page.badges["opened"]
     opened(page, "pronoun", 0)
-    assert page.url == {"head": "L2H4", "roles": "on"}  # with what it was found by
+    there = {"text": "Anna called because she was late", "case": "L2H4.q3"}  # where this head does it
+    assert page.url == {**there, "roles": "on"}  # with what it was found by
     assert page.badges["opened"] == before + 1  # the drawing follows the address
 
 

@@ -144,6 +144,7 @@ def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
         accuracy=0.5 * shown.accuracy,
         difference=0.5 * shown.difference + 0.01,
         same=~shown.same,
+        maps=shown.maps * (experiment != RANDOM_START),  # that verdict is read from the maps alone
     )
     removal = result.removal
     lower = None if removal is None else replace(removal, least=0.9 * removal.least**3)
@@ -156,8 +157,9 @@ def test_what_it_showed_speaks_of_the_run_in_view(experiment: str) -> None:
         (IDENTICAL, {"same": lambda same: ~same}, "apart"),
         (OUTPUT, {"difference": lambda values: 0 * values}, "never"),
         (OUTPUT, {"difference": lambda values: 0 * values + (np.arange(len(values)) >= 9)[:, None, None]}, "later"),
-        (RANDOM_START, {"divergence": lambda values: 0 * values}, "alike"),
-        (PENALTY, {"accuracy": lambda values: 0 * values}, "more"),
+        (RANDOM_START, {"maps": lambda maps: 0 * maps}, "different"),
+        (PENALTY, {"divergence": lambda values: 0 * values + 1}, "less"),
+        (PENALTY, {"divergence": lambda values: 0 * values + 0.665}, "same"),
         (COUNT, {"accuracy": lambda values: 0 * values + 2}, "one"),
         (CUT, {"accuracy": lambda values: 0 * values}, "none"),
     ],

@@ -78,7 +78,8 @@ def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: Effects)
     for head in (Head(0, 0), Head(3, 1), Head(5, 11)):
         assert shown[str(head)] == charts.in_thousandths(whole.sentence[head])
     first, last = whole.ranked()[0], whole.ranked()[-1]
-    assert f"**{first} ({first.paper})** matters most here, **{last} ({last.paper})** least." in page.said
+    assert f"Removing **{first} ({first.paper})** changes the sentence vector most here; " in page.said
+    assert f"removing **{last} ({last.paper})**, least." in page.said
 
 
 def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
@@ -117,7 +118,8 @@ def test_of_several_heads_it_is_said_first_what_they_do_together(
     together = study.together(minilm, Request(text=TEXT, off=read({"off": off}).request.off)).sentence
     first = whole.ranked()[0]
     share = percent(together / whole.sentence[first], 0)
-    assert f"Together, **{named}** have {share} of the effect of **{first}**, the largest." in page.said
+    said = f"Removing **{named}** together changes the sentence vector {share} as much as removing **{first}**, "
+    assert said in page.said
 
 
 def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:

@@ -465,7 +465,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "a sentence": Walk("mha_sentence.read", types("Sentence", "The cat sleeps .")),
         "another text": Walk("how", radio("another text")),
         "the words of the other text": Walk("from", types("The other text, then Enter", "The girl sleeps .")),
-        "every head on": Walk("switch_on", button("Switch on")),
+        "every head on": Walk("switch_on", lambda page: page.locator(".st-key-switch_on button").click()),
     },
     "/?model=toy&off=none": {
         "a guess": Walk("guess", button("Let the toy guess: the dog [MASK] the girl .")),

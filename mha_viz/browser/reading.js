@@ -142,3 +142,8 @@ export const paperMapName = (reading, index) =>
     .slice(0, isOfLayers(reading) ? 1 : 2)
     .map((number) => number + 1)
     .join("-");
+
+// Whether a map is that of a head which was switched off in this reading: its pattern is computed all the same.
+/** @type {(reading: Reading, index: number) => boolean} */
+export const isSwitchedOff = (reading, index) =>
+  !isOfLayers(reading) && (reading.request?.off ?? "").split(".").includes(mapName(reading, index));

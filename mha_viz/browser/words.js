@@ -2,7 +2,7 @@
 import { make, typedText } from "./dom.js";
 import { isPair, mean } from "./geometry.js";
 import { number, percent } from "./numerals.js";
-import { mapName, paperMapName } from "./reading.js";
+import { isSwitchedOff, mapName, paperMapName } from "./reading.js";
 import { isOfLayers, labelOf } from "./view.js";
 import { isShare } from "./view.js";
 /** @import { Children } from "./dom.js" */
@@ -96,6 +96,16 @@ export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading)
   const whose = isOne ? `the attention from “${rows[focus.row].text}”` : all;
   const how = view.special === "rescale" || isWhole ? "was hidden before rescaling" : "is hidden";
   return `${percent(share)} of ${whose} ${how}.`;
+}
+
+// What is to be known of drawn heads that are switched off; empty if none is.
+/** @type {(reading: Reading, heads: number[]) => string} */
+export function offNote(reading, heads) {
+  const names = heads.filter((head) => isSwitchedOff(reading, head)).map((head) => mapName(reading, head));
+  if (!names.length) return "";
+  if (names.length === 1) return `${names[0]} is off: this pattern is computed, its output is not used.`;
+  const listed = `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return `${listed} are off: their patterns are computed, their outputs are not used.`;
 }
 
 // What the numbers of a view are, in words: "weight" only where the model computed them. The same as `name_numbers` of

@@ -15,7 +15,7 @@ from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, focus, span, units
 from mha_viz.model_names import cite_model
-from mha_viz.quotes import shortened
+from mha_viz.quotes import series, shortened
 from mha_viz.text import Cut
 
 KINDS = {
@@ -73,6 +73,7 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
         names = f"{names if is_of_layers else f'{numbers} of layers {layers}'}, of {whole}"
     which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
     sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
+    sentences += [off_note([(attention, head) for head in heads or attention.every_head()])]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view, kind)]
     sentences += [scale_range(view, parts, kind, is_of_layers), hidden_note([attention], view, parts)]
     strong = strongest(attention, view, parts, heads)
@@ -160,6 +161,25 @@ def quantities(attentions: Sequence[Attention]) -> str:
     """What the numbers are, if they are not attention weights."""
     distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
     return " ".join(quantity.about for quantity in distinct if quantity.name != WEIGHT)
+
+
+def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
+    """Say of drawn heads that are switched off that their patterns are computed all the same; empty if none is."""
+    names = [(in_model(attention.made, head), attention) for attention, head in drawn]
+    off = dict.fromkeys(head for head, attention in names if head in _switched_off(attention))
+    if not off:
+        return ""
+    is_drawn_on = any(head in off and head not in _switched_off(attention) for head, attention in names)
+    which = f"{series([*map(str, off)])} {'is' if len(off) == 1 else 'are'} off"
+    one, many = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
+    return f"{f'Where {which}, ' if is_drawn_on else f'{which}: '}{one if len(off) == 1 else many} not used."
+
+
+def _switched_off(attention: Attention) -> tuple[Head, ...]:
+    """The heads that were off when the model read the text; none where each map is of a layer."""
+    if QUANTITIES[attention.quantity].of_layers:
+        return ()
+    return next((step.row.heads for step in attention.made if step.row.name == "without"), ())
 
 
 def stopped(sentence: str) -> str:

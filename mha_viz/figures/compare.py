@@ -310,7 +310,8 @@ def figure_words(
     pinned = panels[pin_of].attention
     every = [panel.attention for panel in panels]
     title = caption.titled(kind, every)
-    sentences = [caption.stopped(f"{title}: {listed}"), caption.quantities(every)]
+    sentences = [caption.stopped(f"{title}: {listed}"), caption.off_note([(p.attention, p.head) for p in panels])]
+    sentences += [caption.quantities(every)]
     sentences += [caption.done(every, view, drawn), caption.held(pinned, view, drawn, is_partly_held), scale]
     sentences += [caption.hidden_note(every, view, parts)]
     about = {

@@ -222,8 +222,9 @@ def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: st
     way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
     title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {way}"
     done = "".join(f", {each}" for each in (caption.steps(attention),) if each)
+    off = caption.off_note([(attention, head) for head in heads])
     how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
-    sentences = (f"{title}{done}.", caption.quantities([attention]), f"Colour: {colours}{how}.")
+    sentences = (f"{title}{done}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")
     about = {
         "figure": "image",
         "model": cite_model(attention.model),

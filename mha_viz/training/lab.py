@@ -9,13 +9,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from mha_viz.analysis.costs import CUTS, OVERLAPPING, Shape, undivided
 from mha_viz.errors import ResultUnreadable, SettingError
 from mha_viz.files.assets import asset
 from mha_viz.numerals import counted
 from mha_viz.training import predictions, statements
+from mha_viz.training.jobs import describe_jobs
 from mha_viz.training.predictions import Outcome
-from mha_viz.training.record import Result, Settings, from_bytes
+from mha_viz.training.record import Array, Result, Settings, TrainingRun, from_bytes
 from mha_viz.training.statements import Statement
 from mha_viz.training.tasks import OWN_LETTER, TWO_RELATIONS, LabTask
 
@@ -136,7 +139,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "loss keeps heads apart, so they may still end up with similar attention.",
             source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, section 6.",
             prediction="All weights start random. In the end …",
-            options={"alike": "two heads look alike", "different": "no two heads look alike"},
+            options={"alike": "some heads do the same job", "different": "no two heads do the same job"},
             outcome=predictions.of_random,
             statements=statements.of_random,
         ),
@@ -153,11 +156,11 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "the same words. It pushes the diagonal of A Aᵀ to 1, so each head looks at a single word: a large λ "
             "works against the task.",
             source="Lin et al. 2017, section 2.2.",
-            prediction="The loss punishes heads for looking alike. Right answers:",
+            prediction="The loss punishes heads for looking alike. Then …",
             options={
-                "more": "there are more",
-                "same": "there are as many, within one point",
-                "fewer": "there are fewer",
+                "more": "heads differ more",
+                "same": "heads differ as much, within one point",
+                "less": "heads differ less",
             },
             outcome=predictions.of_penalty,
             statements=statements.of_penalty,
@@ -332,11 +335,27 @@ def limits(settings: Settings) -> tuple[str, ...]:
     return tuple(note for note, holds in notes.items() if holds)
 
 
-def compared(expected: str | None, result: Result) -> str:
-    """One sentence on what happened, and on what was expected. ``expected``: the name of an option, None if nobody
-    said."""
+def compared(expected: str | None, result: Result, number: int | None = None) -> str:
+    """Say what happened, beside what was expected, and which head does what.
+
+    ``expected``: the name of an option, None if nobody said; ``number``: of the run whose maps are shown.
+    """
     experiment = EXPERIMENTS[result.settings.experiment]
-    return predictions.in_one_sentence(experiment.options, experiment.outcome(result), expected)
+    run = result.runs[experiment.shown if number is None else number]
+    jobs = describe_jobs(names_of_heads(run), run.maps[-1], marked_places(result))
+    return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, jobs)
+
+
+def names_of_heads(run: TrainingRun) -> list[str]:
+    """The names of the heads of a run."""
+    return [f"H{head}" for head in range(run.heads)]
+
+
+def marked_places(result: Result) -> Array:
+    """The key that each mark on the maps stands on, [query, relation]; −1, no mark, where a word passes beside the
+    heads."""
+    is_residual = EXPERIMENTS[result.settings.experiment].task.is_residual
+    return np.full_like(result.places, -1) if is_residual else result.places
 
 
 def stored_at(experiment: str) -> Path:

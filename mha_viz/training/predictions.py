@@ -8,25 +8,30 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.distance import LN2
 from mha_viz.numerals import apart, counted, decimal, percent, small
+from mha_viz.training.jobs import find_jobs, has_shared_job
 from mha_viz.training.record import Result
-from mha_viz.training.statements import ALIKE, LEARNED, NOTICED, pairs, removable
+from mha_viz.training.statements import LEARNED, NOTICED, pairs, removable
 
 MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
-    """What a result shows: one of the options, and the numbers behind it as a clause."""
+    """What a result shows: one of the options, and the numbers behind it as a clause, if there are any."""
 
     option: str
-    evidence: str
+    evidence: str = ""
 
 
-def in_one_sentence(options: Mapping[str, str], outcome: Outcome, guess: str | None) -> str:
-    """One sentence on what happened, beside the option that a visitor expected, if any. ``options``: a clause each."""
+def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | None, jobs: str = "") -> str:
+    """Say in a sentence what happened, beside the option that a visitor expected, if any; then which head does what.
+
+    ``options``: a clause each. ``jobs``: a sentence of its own, see :mod:`mha_viz.training.jobs`.
+    """
     lead = "" if guess is None else "As you expected, " if guess == outcome.option else "Not as you expected: "
-    sentence = f"{lead}{options[outcome.option]}; {outcome.evidence}."
-    return sentence[:1].upper() + sentence[1:]
+    sentence = "; ".join(filter(None, (f"{lead}{options[outcome.option]}", outcome.evidence)))
+    return f"{sentence[:1].upper()}{sentence[1:]}. {jobs}".strip()
 
 
 def of_identical(result: Result) -> Outcome:
@@ -54,21 +59,20 @@ def of_output(result: Result) -> Outcome:
 
 
 def of_random(result: Result) -> Outcome:
-    """What a result shows of heads that start at random."""
-    values = pairs(result.runs[0].divergence[-1])
-    near = int((values < ALIKE).sum())
-    return Outcome(
-        "alike" if near else "different",
-        f"the two most alike differ by {apart(float(values.min()))} in the end (100%: nothing in common)",
-    )
+    """What a result shows of heads that start at random: whether two do the same job on the maps."""
+    return Outcome("alike" if has_shared_job(find_jobs(result.runs[0].maps[-1], result.places)) else "different")
 
 
 def of_penalty(result: Result) -> Outcome:
-    """What a result shows of the penalty."""
-    without, with_it = result.runs
-    lost = without.right - with_it.right
-    option = "fewer" if lost > NOTICED else "more" if lost < -NOTICED else "same"
-    return Outcome(option, f"{percent(without.right)} without the penalty, {percent(with_it.right)} with it")
+    """What a result shows of the penalty: how far it drives the maps from each other, then what it costs."""
+    without, with_it = (float(pairs(run.divergence[-1]).mean()) for run in result.runs)
+    gain = (with_it - without) / LN2
+    option = "more" if gain > NOTICED else "less" if gain < -NOTICED else "same"
+    right = " and ".join(percent(run.right) for run in result.runs)
+    return Outcome(
+        option,
+        f"maps differ by {apart(without)} without the penalty, by {apart(with_it)} with it; right answers: {right}",
+    )
 
 
 def of_count(result: Result) -> Outcome:

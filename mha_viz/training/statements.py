@@ -145,8 +145,9 @@ def of_random(result: Result) -> list[Statement]:
         Statement(
             "Do some heads attend nearly alike in the end?",
             bool(alike),
-            f"In the end {alike_of(len(alike), len(close))} a divergence below {apart(ALIKE)}{named}. Heads with "
-            "different weights can still attend alike.",
+            f"In the end {alike_of(len(alike), len(close))} a divergence below {apart(ALIKE)}{named}; the two most "
+            f"alike differ by {apart(float(close.min()))} (100%: nothing in common). Heads with different weights can "
+            "still attend alike.",
             usual=None,
         ),
         _solved(run),

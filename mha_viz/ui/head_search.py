@@ -50,7 +50,7 @@ _ARROW = re.compile(r"→|[-–=]+>")
 class HeadAnswer(NamedTuple):
     """A head with what it does in plain words. ``score`` and ``baseline`` are formatted numbers, empty if nothing was
     measured; ``rule`` names the baseline; ``standing`` says how far the role can be trusted; ``link`` holds the two
-    tokens of a link in the sentence."""
+    tokens of a link in the sentence; ``role``, name and detail, is the one that was looked for."""
 
     head: Head
     does: str
@@ -59,6 +59,7 @@ class HeadAnswer(NamedTuple):
     rule: str = ""
     standing: str = ""
     link: tuple[int, int] | None = None
+    role: tuple[str, str] | None = None
 
 
 class Group(NamedTuple):
@@ -123,7 +124,7 @@ def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]
         return None
     roles = _once(finding for finding in strongest_first(findings) if _detail(finding) in details)
     roles.sort(key=lambda finding: details.index(_detail(finding)))
-    answers = [_of_finding(finding) for finding in roles]
+    answers = [_of_finding(finding)._replace(role=(finding.role, finding.detail)) for finding in roles]
     note = ""
     if not roles or _detail(roles[0]) != details[0]:
         note = f"No head has a role for “{meaning.link}” here."

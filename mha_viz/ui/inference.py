@@ -114,12 +114,8 @@ def _shown(request: Request, where: Address) -> Attention:
     """The reading with another quantity, or with heads switched off, with a remark that says which."""
     attention = read(request)
     if request.off:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            manner = "" if request.method == METHODS[0] else f" ({request.manner})"
-            remark(f"{listed(request.off)} switched off{manner}.")
-            st.button(
-                "Switch on", key="switch_on", on_click=address.go, kwargs=dict.fromkeys(("off", "how", "from", "in"))
-            )
+        manner = "" if request.method == METHODS[0] else f" ({request.manner})"
+        remark(f"{listed(request.off)} switched off{manner}.")
     elif where.request.off and not lacks_source(where):
         say_all_on(where)
     return attention

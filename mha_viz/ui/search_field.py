@@ -20,15 +20,13 @@ from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, head_search, navigation, studies
+from mha_viz.ui import address, head_search, navigation, role_cases, studies
 from mha_viz.ui.address import Url
-from mha_viz.ui.annotated import built_in
 from mha_viz.ui.caches import model_service, ready
 from mha_viz.ui.components import search
 from mha_viz.ui.head_search import Group, HeadAnswer
 from mha_viz.ui.parts import guarded, message, sent, whole
 from mha_viz.ui.request import has_two, model_of, of_part
-from mha_viz.ui.studies import given
 
 KEY = "search"
 LONGEST = 80  # the most characters of a query
@@ -124,11 +122,8 @@ def _tables(model: catalog.Model) -> Callable[[str], Any]:
     """The tables measured for the model by name, None for missing ones; each is read when it is first used."""
 
     def table(name: str) -> Any:
-        if model.kind in ("bundled", "own"):
-            evidence = given(model.name)
-            return evidence.table(name) if evidence else None
-        profile = studies.profile(model, built_in().digest)
-        return profile.tables.get(name) if profile else None
+        evidence = studies.reference_evidence(model)
+        return evidence.table(name) if evidence else None
 
     return table
 
@@ -172,7 +167,26 @@ def _place(answer: HeadAnswer, here: str) -> tuple[str, dict[str, str | None]]:
     roles = {"roles": "on"} if by_role else {}  # what the head was found by
     shown = QUANTITIES.get(address.now().get("shown") or WEIGHT)
     weights = {"shown": None} if shown and shown.of_layers else {}  # which have heads
-    return page, {"head": str(answer.head), "on": None, **link, **roles, **weights}
+    case = _case(answer) if page in ("explore", "inside a head") else {}
+    if case and page != "explore":  # which alone holds the word of a case
+        case |= {"head": str(answer.head), "case": None, "gold": None}
+    return page, {"head": str(answer.head), "on": None, **link, **roles, **weights, **case}
+
+
+def _case(answer: HeadAnswer) -> dict[str, str | None]:
+    """The URL parameters of a sentence in which a head has the role that was looked for, unless the visitor has a
+    sentence; empty if none is known."""
+    if answer.role is None or "text" in address.now():
+        return {}
+    model = model_of(address.url().where)
+    evidence = studies.reference_evidence(model)
+    if evidence is None:
+        return {}
+    shown = role_cases.bundled_cases(evidence, answer.head)
+    case = role_cases.right_case(model, evidence, answer.head, shown, answer.role)
+    if case is None or case.parameters is None:
+        return {}
+    return {**dict.fromkeys(("head", "pair", *address.OF_THIS_TEXT)), **case.parameters}
 
 
 def _exists(head: Head, model: catalog.Model) -> bool:

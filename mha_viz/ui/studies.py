@@ -171,6 +171,16 @@ def unkept(model: catalog.Model, digest: str) -> MhaVizError | None:
     return unwritten.error if unwritten else None
 
 
+def reference_evidence(model: catalog.Model) -> Evidence | None:
+    """What the roles of a model were found in: the shipped profiles, or else that of the built-in sentences; None if it
+    was not measured. Raises what :func:`profile` raises."""
+    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    if shipped is not None:
+        return shipped
+    measured = profile(model, built_in().digest)
+    return None if measured is None else Evidence("the built-in sentences", (measured,))
+
+
 def roles(model: catalog.Model) -> tuple[Finding, ...]:
     """The roles of a model's heads, if they are known; read without pandas or torch."""
     if model.kind in ("bundled", "own"):

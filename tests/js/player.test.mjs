@@ -59,7 +59,7 @@ test("norms keep two digits, and a larger one has a thicker arrow", () => {
   assert.equal(thickness(0, 0, 34), 0.75);
 });
 
-const room = (width, high) => ({ width, high, around: 70, label: 30, caption: 40, gap: 14 });
+const room = (width, high) => ({ width, high, over: 70, label: 30, caption: 40, gap: 14 });
 const mapsOf = (count, isBare = false) => ({ count, words: 12, isBare });
 
 test("maps stand as large as they can be in the window; what is said stands beside them where they leave room", () => {

@@ -10,7 +10,7 @@ import { inModel, mapName, paperMapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { pointOn, reveal } from "../stage.js";
 import { QUANTITIES, defaultsFor } from "../view.js";
-import { hiddenNote, readout, table } from "../words.js";
+import { hiddenNote, offNote, readout, table } from "../words.js";
 import { HeadBar } from "./bar.js";
 import { Chips } from "./chips.js";
 import { UNEXPLAINED, cellsOf } from "./recipe.js";
@@ -40,6 +40,8 @@ const BEGUN = [
   "A long text: the three strongest links of each word, special tokens hidden, colours per row.",
   "Show the strongest links only",
 ];
+
+const SWITCH = { on: "Switch on", off: "Switch off" }; // what a click does
 
 const MOST_FADED = 128; // tokens
 const FEW = { tallest: 50, largest: 60 }; // pixels of a row and of a cell of a short text
@@ -85,8 +87,9 @@ export class HeadView {
   #off = make(
     "button",
     { type: "button", class: "quiet off", title: "Key x, or drag its square out of the grid" },
-    "Switch off",
+    SWITCH.off,
   );
+  #offNote = make("p", { class: "off-note" });
   #usual = make("summary");
   #composition = make("input", { type: "checkbox" });
   #composed = make(
@@ -116,7 +119,7 @@ export class HeadView {
     this.#off.onclick = () => heads.turn(stage.view.head);
     this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
     const top = make("header", {}, this.#title, compare, this.#off);
-    const texts = [this.#begun, this.#readout, this.#panels, this.note];
+    const texts = [this.#begun, this.#offNote, this.#readout, this.#panels, this.note];
     this.menu = drawingMenu(this.#usual, this.#controls.box, this.#bar.box, this.#table, this.#composed);
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
@@ -127,7 +130,8 @@ export class HeadView {
     const { reading } = read;
     this.#title.replaceChildren(...headingOf(reading, stage.view.head));
     this.#off.hidden = this.#stores.isAlone || isOfLayers(reading);
-    this.#off.setAttribute("aria-pressed", String(heads.isOff(stage.view.head)));
+    this.#off.textContent = heads.isOff(stage.view.head) ? SWITCH.on : SWITCH.off;
+    this.#offNote.textContent = offNote(reading, stage.view.on);
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading), !!read.recipes);
     this.#composition.checked = stage.view.arrows;

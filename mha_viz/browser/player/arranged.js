@@ -1,10 +1,10 @@
 // How the maps of all heads stand in the room of a stage: as large as they can be with all of them in the window.
 
 /**
- * `high`: down to the bar with the button; `around`: height of the sentence and of what is said when they stand over
- * and under the maps; `label`: of the words beside and above a map; `caption`: height of what stands over each map.
+ * `high`: down to the bar with the button; `over`: height of the sentence when it stands over the maps; `label`: of the
+ * words beside and above a map; `caption`: height of what stands over each map.
  *
- * @typedef {{ width: number, high: number, around: number, label: number, caption: number, gap: number }} Room
+ * @typedef {{ width: number, high: number, over: number, label: number, caption: number, gap: number }} Room
  */
 
 /** @typedef {{ count: number, words: number, isBare: boolean }} Maps */
@@ -12,7 +12,7 @@
 /**
  * `hasRows`: whether maps have the words of their rows beside them, each its own (true), the first of each row of maps
  * for all of it (null), or none (false); `hasColumns`: the same of those above them. `isAside`: whether the sentence
- * and what is said stand beside the maps.
+ * stands beside the maps.
  *
  * @typedef {object} Arrangement
  * @property {number} columns
@@ -68,13 +68,13 @@ const waysOf = (columns, maps, room) =>
   );
 
 /** @type {(way: Omit<Arrangement, "cell">, maps: Maps, room: Room) => Way} */
-function wayOf(way, { count, words }, { width, high, around, label, caption, gap }) {
+function wayOf(way, { count, words }, { width, high, over, label, caption, gap }) {
   const { columns, hasRows, hasColumns, isAside } = way;
   const rows = Math.ceil(count / columns);
   /** @type {(has: boolean | null, each: number) => number} */
   const labels = (has, each) => label * (has ? each : has === null ? 1 : 0);
   const beside = labels(hasRows, columns) + (columns - 1) * gap + (isAside ? ASIDE.width + ASIDE.gap : 0);
-  const above = labels(hasColumns, rows) + (rows - 1) * gap + rows * caption + (isAside ? 0 : around);
+  const above = labels(hasColumns, rows) + (rows - 1) * gap + rows * caption + (isAside ? 0 : over);
   const [wide, tall] = [(width - beside) / columns / words, (high - above) / rows / words];
   const cell = Math.floor(Math.min(wide, tall));
   const full = isAside ? 1 : WORTH.full * Math.min(1, 0.15 + (beside + columns * cell * words) / width);

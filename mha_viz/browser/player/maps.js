@@ -31,8 +31,7 @@ const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a c
 const NARROW = 600; // of a page, pixels
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
 const CAPTION = { name: 26, strip: 40 }; // height of what stands over each map, pixels
-const BELOW = 78; // height of the bar below the maps, pixels
-const VERDICT = { narrow: 48, wide: 30 }; // height of what is said below them
+const GAP_BELOW = 10; // between the maps and what stands below them, pixels
 const BAR = 90; // height of the button and what is around it, pixels
 
 /** @type {(data: PlayerData, say: (text: string) => void) => MapsView} */
@@ -113,7 +112,7 @@ function sheetOf(data, root) {
     const label = heatmapLabel(units, units, look);
     const stage = /** @type {HTMLElement} */ (root.parentElement);
     const top = stage.getBoundingClientRect().top + scrolled(hostOf(stage));
-    const room = [label, stage.clientWidth, window.innerHeight, Math.round(top)].join();
+    const room = [label, stage.clientWidth, window.innerHeight, Math.round(top), below(stage)].join();
     if (room !== laid.room) Object.assign(laid, { room, order: lay(data, root, label, top) });
     const { columns, cell, hasRows, hasColumns } = laid.order;
     /** @type {(h: number) => void} */
@@ -126,20 +125,20 @@ function sheetOf(data, root) {
   };
 }
 
-// Lays the maps out in the room that they have; where they leave a broad strip, the sentence stands in it.
+// Lays the maps out in the room that they have; where they leave a broad strip, the sentence stands in it. What is said
+// always stands below the maps.
 /** @type {(data: PlayerData, root: HTMLElement, label: number, top: number) => Arrangement} */
 function lay(data, root, label, top) {
   const stage = /** @type {HTMLElement} */ (root.parentElement);
-  const [bar, over, verdict] = [".bar", ".top", ".said"].map((part) => stage.querySelector(part));
+  const over = stage.querySelector(".top");
   stage.classList.remove("aside");
-  (bar ?? stage).append(verdict ?? "");
   const width = stage.clientWidth;
   const zoom = stage.getBoundingClientRect().width / width || 1; // in class all is larger
   const kind = width < NARROW ? "narrow" : "wide";
   const room = {
     width,
-    high: (window.innerHeight - top) / zoom - (bar ? BELOW : 0),
-    around: (over?.clientHeight ?? 0) + VERDICT[kind],
+    high: (window.innerHeight - top) / zoom - below(stage) - GAP_BELOW,
+    over: over?.clientHeight ?? 0,
     label,
     caption: data.strip ? CAPTION.strip : CAPTION.name,
     gap: GAP[kind],
@@ -151,9 +150,12 @@ function lay(data, root, label, top) {
   root.style.gridTemplateColumns = `${hasRows === false ? side : named}px repeat(${columns - 1}, ${others}px)`;
   root.style.columnGap = `${gap}px`;
   stage.classList.toggle("aside", isAside);
-  if (isAside) over?.append(verdict ?? "");
   return order;
 }
+
+// Height of what stands below the maps: the bar, and what is said in it or alone.
+/** @type {(stage: HTMLElement) => number} */
+const below = (stage) => (stage.querySelector(".bar") ?? stage.querySelector(".said"))?.clientHeight ?? 0;
 
 /**
  * @type {(map: PlayerMap, shades: Uint8ClampedArray, scene: Axes & { focus: Span | null }, look: Look,

@@ -87,6 +87,7 @@ import { hideUntilSettled } from "./settled.js";
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
 const MOVED = "mha-player-moved"; // one of several trainings side by side is at another moment
+const SIGNS = "○□◇"; // of the first, second and third relation, as training/jobs.py writes them
 const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
 
 /**
@@ -145,6 +146,7 @@ class Player {
       this.#moment = data.at; // Back, or a link
       this.#hasEnded = false;
     }
+    this.#parts.room.textContent = data.verdict ?? ""; // nothing moves when it is said
     // An answer that was given since this was drawn plays; a drawing that comes anew does not.
     if (before && data.play !== before.play && !this.#playing) this.#play(data);
     else this.#draw();
@@ -153,6 +155,7 @@ class Player {
   /** @type {(data: PlayerData, isFirst: boolean) => void} */
   #build(data, isFirst) {
     const verdict = make("p", { class: "verdict", "aria-live": "polite" });
+    const room = make("p", { class: "verdict-room", "aria-hidden": "true" });
     const pointed = make("p", { class: "pointed", "aria-hidden": "true" });
     /** @type {(text: string) => string} */
     const say = (text) => (pointed.textContent = text);
@@ -162,7 +165,7 @@ class Player {
     const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
     const notes = data.marks.map(() => make("output"));
     const bar = this.#barOf(data);
-    const words = make("div", { class: "said" }, verdict, pointed);
+    const words = make("div", { class: "said" }, room, verdict, pointed);
     const legend = make("div", { class: "legend" }, ...key(data.marks, notes));
     if (data.strip) legend.append(stripKey(data.strip, colours.signed));
     if (isFirst) hideUntilSettled(bar.root);
@@ -174,7 +177,7 @@ class Player {
       ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
       ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
     );
-    this.#parts = { ...bar, verdict, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
+    this.#parts = { ...bar, verdict, room, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
   }
 
   // Play, the curve that is the slider, and the step in view.
@@ -265,7 +268,7 @@ class Player {
     parts.scrubber?.draw(moment);
     parts.maps.draw(moment, parts.colours);
     if (moment >= data.steps.length - 1) this.#hasEnded = true;
-    tell(parts, this.#hasEnded ? (data.verdict ?? "") : "");
+    tell(parts, this.#hasEnded ? (data.verdict ?? "") : "", data.marks);
     if (at === parts.drawn) return;
     parts.drawn = at;
     parts.step.textContent = data.labels[at];
@@ -288,21 +291,31 @@ function wideBox(drawing, title) {
 
 /** @type {(marks: PlayerMark[], notes: HTMLElement[]) => HTMLElement[]} */
 function key(marks, notes) {
-  const signs = ["○", "□", "◇"];
   return marks.map((mark, i) => {
-    const sample = make("b", { "aria-hidden": "true" }, signs[i]);
-    sample.style.color = mark.colour;
+    const sample = signOf(mark, SIGNS[i]);
+    sample.setAttribute("aria-hidden", "true");
     const isOnMaps = mark.places.some((place) => place >= 0);
     return make("span", {}, ...(isOnMaps ? [sample] : []), mark.name, notes[i]);
   });
 }
 
-// What the training showed, once it has been seen to its end.
-/** @type {(parts: Parts, text: string) => void} */
-function tell(parts, text) {
+// What the training showed, once it has been seen to its end; signs have the colour that they have on the maps.
+/** @type {(parts: Parts, text: string, marks: PlayerMark[]) => void} */
+function tell(parts, text, marks) {
   if (parts.text === text) return;
   parts.text = text;
-  parts.verdict.replaceChildren(...lettered(text));
+  const pieces = text.split(/([○□◇])/).flatMap((piece, i) => {
+    const mark = i % 2 ? marks[SIGNS.indexOf(piece)] : undefined;
+    return mark ? [signOf(mark, piece)] : lettered(piece);
+  });
+  parts.verdict.replaceChildren(...pieces);
+}
+
+/** @type {(mark: PlayerMark, sign: string) => HTMLElement} */
+function signOf(mark, sign) {
+  const element = make("b", {}, sign);
+  element.style.color = mark.colour;
+  return element;
 }
 
 /** @param {StreamlitComponent} component */

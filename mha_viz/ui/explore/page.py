@@ -66,7 +66,7 @@ class PageMode(Protocol):
 
     @property
     def drawn(self) -> str: ...
-    def say(self) -> list[PageChart]: ...
+    def say(self, opened: Head) -> list[PageChart]: ...
     def show(self) -> list[PageChart]: ...
 
 
@@ -106,7 +106,7 @@ def draw(
     charts: list[PageChart] = []
     if mode is not None:
         with above:
-            charts = mode.say()
+            charts = mode.say(wanted[0])
         charts += mode.show()
     _beside_gold(what, attention, annotation, wanted[0])
     if not is_of_part and "\n" in what.text:

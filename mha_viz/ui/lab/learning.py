@@ -21,7 +21,10 @@ from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.numerals import counted, percent, weight
 from mha_viz.training import toy_maps
-from mha_viz.training.predictions import Outcome, in_one_sentence
+from mha_viz.training.jobs import RULE, SIGNS, describe_jobs
+from mha_viz.training.predictions import Outcome, write_verdict
+from mha_viz.training.record import Array
+from mha_viz.training.toy_maps import ToyMaps
 from mha_viz.ui import address, download_panel, navigation
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import in_link
@@ -84,7 +87,7 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
         stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
     saved, step = snapshots.steps(asset(name)), step_in_view(name)
     in_link(PARAMETER, [*map(str, saved)], r"\d+")
-    verdict = in_one_sentence(toy.options, toy.outcome(model), guess)
+    verdict = write_verdict(toy.options, toy.outcome(model), guess, jobs_on_maps(name, model))
     stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]))
     stage.why(toy.answer, toy.source)
     with st.container(horizontal=True):
@@ -97,6 +100,7 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
         st.page_link(navigation.page("roles"), label=":primary[All roles of this model]", query_params={"model": name})
     if stage.has_numbers():
         st.markdown("\n".join(_at_a_step(name, model, step)))
+        st.caption(RULE)
         if len(toy.trainings) > 1:
             st.markdown("\n".join(_at_the_end(name)))
             st.caption("From: the first saved step from which the best head stays 10 points above the simple rule.")
@@ -176,17 +180,16 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
     """The data of all steps for the browser; cached, so callers must not change it."""
     toy, shipped = TOYS[name], toy_maps.shipped(model)
     trainings = [toy_maps.shipped(one) for one in toy.trainings]
-    count, steps = len(shipped.words), shipped.steps.tolist()
-    heads = [Head(*place) for place in np.ndindex(*shipped.maps.shape[1:3])]
+    count, steps, heads = len(shipped.words), shipped.steps.tolist(), _heads(shipped)
     rows = [[best(model, task, step) for step in steps] for task in toy.skills]
     recording = Recording(
         key=model,
         steps=steps,
         words=shipped.words,
-        names=[str(head) for head in heads],
+        names=heads,
         maps=shipped.maps.reshape(len(steps), len(heads), count, count),
         relations=[skill.name for skill in toy.skills.values()],
-        places=np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()]),
+        places=_marked_places(toy, count),
         notes=[[f"{head_of(row)} {percent(row['accuracy'])}" for row in of_task] for of_task in rows],
         curves=Curves(toy.loss, losses([one.loss for one in trainings], [*toy.trainings].index(model))),
         strip=Strip(
@@ -196,6 +199,23 @@ def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
         ),
     )
     return frames(recording, 0, colours)
+
+
+def _heads(shipped: ToyMaps) -> list[str]:
+    return [str(Head(*place)) for place in np.ndindex(*shipped.maps.shape[1:3])]
+
+
+def _marked_places(toy: Toy, count: int) -> Array:
+    """The key that each mark on the maps stands on, [skill, query]; −1 where there is no mark."""
+    return np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()])
+
+
+def jobs_on_maps(name: str, model: str) -> str:
+    """Say which head does which job on the maps of the last step: in one sentence, so as an example only."""
+    shipped = toy_maps.shipped(model)
+    count, heads = len(shipped.words), _heads(shipped)
+    maps = shipped.maps[-1].reshape(len(heads), count, count)
+    return f"On these maps: {describe_jobs(heads, maps, _marked_places(TOYS[name], count).T)}"
 
 
 def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
@@ -295,8 +315,10 @@ def _divided(model: str) -> Outcome:
     """Whether the best heads of what a training learned are different ones."""
     learned = [task for task in TOYS[toy_maps.TOY].skills if since_step(model, task) is not None]
     heads = {head_of(best(model, task)) for task in learned}
-    jobs = [f"{TOYS[toy_maps.TOY].skills[task].name} {head_of(best(model, task))}" for task in learned]
-    return Outcome("divided" if len(heads) == len(learned) else "shared", ", ".join(jobs))
+    signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
+    jobs = [f"{signs[task]} {head_of(best(model, task))}" for task in learned]
+    option = "divided" if len(heads) == len(learned) else "shared"
+    return Outcome(option, f"most often right on new sentences: {', '.join(jobs)}")
 
 
 def _repeated() -> list[dict[int, int]]:
@@ -311,9 +333,7 @@ def _repeated() -> list[dict[int, int]]:
 
 def _layers(model: str) -> Outcome:
     """The layer of the head that is best at continuing what is repeated."""
-    row, before = best(model, "induction"), best(model, "previous")
-    evidence = f"{head_of(row)} does, with {head_of(before)}, which looks at the word before"
-    return Outcome("first" if row["layer"] == 0 else "second", evidence)
+    return Outcome("first" if best(model, "induction")["layer"] == 0 else "second")
 
 
 TOYS: Mapping[str, Toy] = MappingProxyType(

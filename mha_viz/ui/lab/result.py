@@ -14,6 +14,7 @@ from mha_viz.figures.frames import Curves, Flow, PlayedCurve, Recording, Strip, 
 from mha_viz.figures.theme import Theme
 from mha_viz.numerals import percent
 from mha_viz.training import lab
+from mha_viz.training.jobs import RULE
 from mha_viz.training.lab import EXPERIMENTS, limits
 from mha_viz.training.record import Array, Result, Settings, TrainingRun
 from mha_viz.training.statements import Statement
@@ -62,7 +63,7 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
         stage.play(
             {**recorded, "beside": bool(seeds)},
             at,
-            lab.compared(guess, shown),
+            lab.compared(guess, shown, number),
             partial(_address, shown.settings.experiment, int(arm.steps[-1])),
             follows,
         )
@@ -99,6 +100,8 @@ def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
         with place:
             for statement in stated[number::2]:
                 _say(statement)
+    if (lab.marked_places(result) >= 0).any():
+        st.caption(RULE)
     whole = curves.of_the_run(result)
     stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole.items()})
     if "accuracies" in whole:
@@ -177,10 +180,10 @@ def _recorded(
         key=f"{result.settings}|{arm.label}|{numbers}|{largest}",
         steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
         words=result.words,
-        names=[f"H{h}" for h in range(arm.heads)],
+        names=lab.names_of_heads(arm),
         maps=then(arm.maps),
         relations=EXPERIMENTS[result.settings.experiment].task.relations,
-        places=_looked_at(result),
+        places=lab.marked_places(result).T,
         notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
         curves=Curves("loss", losses(of_each, result.runs.index(arm), [run.loss for run in together])),
         strip=Strip("W_Q", then(arm.queries), largest),
@@ -196,12 +199,6 @@ def _recorded(
             matrices_title="How alike the heads are",
         )
     return frames(recording, 0, theme)
-
-
-def _looked_at(result: Result) -> Array:
-    """[relation, word]: the word to look at; −1, no sign, where a word passes beside the heads."""
-    places = result.places.T
-    return np.full_like(places, -1) if EXPERIMENTS[result.settings.experiment].task.is_residual else places
 
 
 def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from mha_viz.figures.role_words import DIRECTIONS, by_head
 from mha_viz.figures.use_words import is_used, no_more_in_words
 from mha_viz.models import catalog
 from mha_viz.numerals import percent
-from mha_viz.ui import address, navigation, studies
+from mha_viz.ui import address, navigation, role_cases, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
@@ -69,10 +69,16 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
             details = [*effects["detail"]]
             which = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
             st.caption(plain(no_more_in_words(which, effects["measure"].iloc[0])))
-        readable.show_one(model, evidence, head)
-        parameters = {k: v for k, v in address.now().items() if k not in ("on", "pin", "corpus")}
-        query = {**parameters, "head": str(head)}
-        st.page_link(navigation.page("explore"), label=":primary[Open in Explore]", query_params=query)
+        case = None
+        if findings:
+            shown, _ = readable.readable_cases(model, evidence, head)
+            case = role_cases.right_case(model, evidence, head, shown)
+            readable.show_right_case(case)
+        parameters = {k: v for k, v in address.now().items() if k not in ("head", "on", "pin", "corpus")}
+        has_sentence = "text" in parameters  # of the visitor: otherwise one in which the head does it
+        there = {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
+        explore = navigation.page("explore")
+        st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **there})
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -270,9 +276,8 @@ def _listed(title: str, listed: Sequence[SentenceAnswers], head: Head, gold: str
         sentence = built_in().sentences[answers.number]
         missed = [arc for arc in answers.arcs if not arc.right][:3]
         case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
-        readable.show_link(
-            f"{' '.join(sentence.forms)}  ({answers.right} of {len(answers.arcs)})", readable.link(sentence, case, gold)
-        )
+        words = f"{' '.join(sentence.forms)}  ({answers.right} of {len(answers.arcs)})"
+        readable.show_link(words, role_cases.link(sentence, case, gold))
         for arc in missed:
             forms = sentence.forms
             expected = " or ".join(forms[i] for i in arc.gold)

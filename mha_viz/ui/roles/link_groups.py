@@ -21,8 +21,9 @@ from mha_viz.ui.bound import bound, in_link
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.parts import complain, guarded, plain, remark, theme
+from mha_viz.ui.role_cases import around, link
 from mha_viz.ui.roles.link_search import source_of
-from mha_viz.ui.roles.readable import around, link, show_link
+from mha_viz.ui.roles.readable import show_link
 from mha_viz.ui.searches import Wanted, wanted
 from mha_viz.ui.studies import Evidence, sentences_given
 from mha_viz.ui.study_progress import progress, stopping

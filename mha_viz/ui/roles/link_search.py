@@ -20,8 +20,9 @@ from mha_viz.ui import address, searches, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.jobs import Job, queue_of
 from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.role_cases import around, link
 from mha_viz.ui.roles.measuring import FILES
-from mha_viz.ui.roles.readable import around, link, show_link
+from mha_viz.ui.roles.readable import show_link
 from mha_viz.ui.searches import Wanted, wanted
 from mha_viz.ui.studies import Evidence, sentences_given
 from mha_viz.ui.study_progress import progress, stopping

@@ -6,30 +6,26 @@ another visitor's file contains only numbers.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from urllib.parse import quote
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from mha_viz.analysis.examples import Example, examples, spans
+from mha_viz.analysis.examples import Example, spans
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.repeats import CORPUS
 from mha_viz.attention import Head
-from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.excerpts import SentenceSpan, excerpts, shorter
+from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import MhaVizError
-from mha_viz.figures.glosses import gloss, labelled
+from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS, SHORT, by_head
 from mha_viz.models import catalog
-from mha_viz.numerals import weight
-from mha_viz.ui import address, navigation, studies
-from mha_viz.ui.address import CaseInLink
-from mha_viz.ui.annotated import Annotated, annotated, built_in
+from mha_viz.ui import navigation, role_cases, studies
+from mha_viz.ui.annotated import built_in
 from mha_viz.ui.parts import complain, plain
+from mha_viz.ui.role_cases import RoleCase
 from mha_viz.ui.roles.measuring import FILES
 from mha_viz.ui.studies import Evidence
 
@@ -38,14 +34,12 @@ NOT_SHIPPED = (
     "Its licence does not allow this app to pass them on. Measure a corpus of your own{annotation}: *your file* above."
 )
 COREFERENCE = " with coreference (`Entity=`)"
-AROUND, IN_SHORT = 12, 5  # words that are shown on each side of a link, and in a head's card
-FEWEST = 4  # words of the sentence in a head's card, in which a link can be seen
 RULE = "Chosen from all cases in {corpus}."
 
 
 def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
     """Show the recorded cases for the roles of a head."""
-    shown, corpora = _examples(model, evidence, head)
+    shown, corpora = readable_cases(model, evidence, head)
     findings = [f for f in by_head(evidence.findings()).get(head, []) if f.corpora != (CORPUS,)]
     if not findings:
         return
@@ -57,30 +51,12 @@ def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None
     _missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
 
 
-def show_one(model: catalog.Model, evidence: Evidence, head: Head) -> None:
-    """Show the case with the largest weight in which the head is right, of its first role that has any, of those in
-    FEWEST words or more if there are any; or, of coreference without sentences that can be shown, the example in its
-    gloss."""
-    shown, _ = _examples(model, evidence, head)
-    for finding in by_head(evidence.findings()).get(head, []):
-        right = [e for e in shown if (e.role, e.detail) == (finding.role, finding.detail) and e.right]
-        if right:
-            return _case(next((e for e in right if len(e.sentence.forms) >= FEWEST), right[0]), IN_SHORT)
-        if finding.role == "coreference" and (meaning := gloss(finding.detail)):
-            return _of_gloss(head, meaning.example)
-
-
-def _of_gloss(head: Head, example: str) -> None:
-    """Show the example of a role as a link, with the word that attends held."""
-    words = example.split()
-    ends = [next(word for word in words if mark in word) for mark in "*_"]
-    text, one, other = (re.sub("[*_]", "", each) for each in (example, *ends))
-    show_link(text, {**_same_model(), "text": text, "case": str(CaseInLink(head, "q", words.index(ends[0])))})
-    st.caption(plain(f"“{one}” → “{other}”"))
-
-
-def _same_model() -> dict[str, str]:
-    return {name: value for name, value in address.now().items() if name in ("model", "tray")}
+def show_right_case(case: RoleCase | None) -> None:
+    """Show a sentence in which a head is right, or say that there is none."""
+    if case is None:
+        st.caption("No sentence is stored in which this head does it.")
+    else:
+        _show_case(case)
 
 
 def _missing(findings: Sequence[Finding]) -> None:
@@ -109,7 +85,7 @@ def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example]
             st.markdown(f"**{title}**")
             of_this_kind = [example for example in cases if example.kind == kind]
             for example in of_this_kind:
-                _case(example)
+                _show_case(role_cases.recorded_case(example))
             if not of_this_kind:
                 st.markdown("none")
 
@@ -122,18 +98,15 @@ def named(role: str, detail: str) -> str:
     return f"{role}: {SHORT[detail] if role == 'delimiter' else detail.replace('_', ' ')}"
 
 
-def _examples(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:
+def readable_cases(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:
     """The cases of a head that this visitor may read, and the names of their corpora."""
     shown: list[Example] = []
     corpora: list[str] = []
     for profile in evidence.profiles:
-        table = profile.tables.get("evidence")
-        if table is None:
-            continue
-        rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
-        cases = examples(rows, _sentences(model, profile)) if len(rows) else ()
-        shown += cases
-        corpora += [_name(profile)] * bool(cases)
+        if "evidence" in profile.tables:
+            cases = role_cases.cases_of(head, profile, _sentences(model, profile))
+            shown += cases
+            corpora += [_name(profile)] * bool(cases)
     return shown, corpora
 
 
@@ -146,37 +119,21 @@ def _name(profile: Profile) -> str:
 
 def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, Sentence]:
     """The sentences of a profile's evidence that this visitor may read."""
-    wanted, digest = spans(profile.tables["evidence"]), profile.facts["sha256"]
-    if profile.sentences:
-        return dict(zip(wanted, profile.sentences, strict=True))
-    if digest == built_in().digest:
-        return dict(zip(wanted, excerpts(built_in().sentences, wanted), strict=True))
-    if digest not in st.session_state.get(FILES, {}):
-        return {}
+    sentences, digest = role_cases.bundled_sentences(profile), profile.facts["sha256"]
+    if sentences or digest not in st.session_state.get(FILES, {}):
+        return sentences
     try:
         with st.spinner("Reading the file…", show_time=True):
-            return studies.excerpts(model, digest, wanted)
+            return studies.excerpts(model, digest, spans(profile.tables["evidence"]))
     except MhaVizError as error:
         complain(error)
         return {}
 
 
-def _case(example: Example, near: int = AROUND) -> None:
+def _show_case(case: RoleCase) -> None:
     """Show the sentence as a link, and the head's answer in it."""
-    words = around(example.sentence.forms, (example.word, example.answer), near)
-    show_link(words, link(example.sentence, as_case(example), opened(example)))
-    answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
-    if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
-        answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
-    gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
-    mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
-    st.caption(plain(f"{answer} ({weight(example.weight)}), {mark}"))
-
-
-def opened(example: Example) -> str:
-    """The gold annotation that Explore shows for a case: "nsubj.dep_to_head", "coreference"; an empty string for other
-    roles."""
-    return {"syntax": example.detail.replace(" ", "."), "coreference": "coreference"}.get(example.role, "")
+    show_link(case.words, case.parameters)
+    st.caption(plain(case.answer))
 
 
 def show_link(words: str, query: dict[str, str] | None) -> None:
@@ -185,42 +142,3 @@ def show_link(words: str, query: dict[str, str] | None) -> None:
         st.markdown(plain(words))
     else:
         st.page_link(navigation.page("explore"), label=plain(words), query_params=query)
-
-
-def as_case(example: Example) -> CaseInLink:
-    """The case for Explore, with its held word: for "head_to_dep" as the key to which others attend."""
-    return CaseInLink(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
-
-
-def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | None:
-    """The parameters of the Explore page for a sentence with its annotation; None if it is too long for a link."""
-    text = " ".join(sentence.forms)
-    annotation = annotated(text)
-    texts: Iterable[str] = [text]
-    if not isinstance(annotation, Annotated) or annotation.sentence.words != sentence.words:
-        texts = map(_pasted, shorter(sentence, coreference=gold == "coreference"))
-    same = _same_model()
-    room = address.MAX_ENCODED - len(quote(same.get("tray", "")))
-    fits = next((text for text in texts if len(quote(text)) <= room), None)
-    return None if fits is None else {**same, "text": fits, "case": str(case), **({"gold": gold} if gold else {})}
-
-
-def _pasted(sentence: Sentence) -> str:
-    """A sentence as it can be pasted: its CoNLL-U lines without comments."""
-    return "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
-
-
-def around(forms: Sequence[str], ends: Sequence[int], near: int = AROUND) -> str:
-    """The sentence or, if it is long, so many words around both ends of a link."""
-    return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends], near))
-
-
-def _shortened(forms: Sequence[str], ends: Sequence[int], near: int) -> Iterator[str]:
-    last = -1
-    for i in (i for i in range(len(forms)) if any(abs(i - end) <= near for end in ends)):
-        if i != last + 1:
-            yield "…"
-        yield forms[i]
-        last = i
-    if last + 1 < len(forms):
-        yield "…"

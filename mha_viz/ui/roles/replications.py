@@ -11,18 +11,16 @@ import streamlit as st
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import OUTCOMES, Replication, replicate
-from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing_with_corpora
 from mha_viz.models import catalog
 from mha_viz.ui import studies
-from mha_viz.ui.annotated import built_in
 from mha_viz.ui.bound import go
 from mha_viz.ui.caches import lasting
 from mha_viz.ui.parts import PERCENT, complain, guarded, percentages, plain
 from mha_viz.ui.roles import score_rows
 from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.studies import Evidence, given
+from mha_viz.ui.studies import Evidence
 
 TABLES = 8  # cached tables
 
@@ -71,16 +69,10 @@ def _row(replication: Replication) -> ScoreRow:
 
 
 def _reference_evidence(model: catalog.Model) -> Evidence | None:
-    """The profile in which the roles of a model were found: the shipped profiles, or that of the built-in sentences."""
-    shipped = given(model.name) if model.kind in ("bundled", "own") else None
-    if shipped is not None:
-        return shipped
-    try:
-        profile = studies.profile(model, built_in().digest)
-    except MhaVizError as error:
-        complain(error)
-        return None
-    return None if profile is None else Evidence("the built-in sentences", (profile,))
+    """The profile in which the roles of a model were found, with a complaint if it cannot be read."""
+    with guarded(complain):
+        return studies.reference_evidence(model)
+    return None
 
 
 def _empty() -> None:

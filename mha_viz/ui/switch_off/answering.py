@@ -38,6 +38,13 @@ SLID = 5  # words whose probabilities slide
 ON = {"sentence": "the sentence vector", "answer": "the answer"}
 
 
+def changed_thing(question: Question | None, on: str) -> str:
+    """Name what the removal of a head changes: the vector, the prediction, or the cosine of two texts."""
+    if on == "sentence" or question is None:
+        return ON["sentence"]
+    return "the cosine of the two texts" if question.kind == COSINE else "the prediction"
+
+
 def show_answer(attention: Attention, request: Request, about: str) -> list[PageChart]:
     """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
     what the model raises."""

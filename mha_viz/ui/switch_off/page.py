@@ -44,7 +44,9 @@ from mha_viz.ui.switch_off.answering import in_which, of_all
 from mha_viz.ui.switch_off.controls import ENDED, controls, on_point, on_square, other_text
 
 CAUTION = "A small effect does not make a head useless: others may do the same."
+PATTERN, SMALL = "A clear pattern is not an effect.", 0.1  # said of effects below this share of the largest
 GUESSED = {"model": "toy", "text": "the dog [MASK] the girl ."}  # a word that a model on every server can guess
+ALL_ON = dict.fromkeys(("off", "how", "from", "in"))
 OF_ANOTHER_TEXT = dict.fromkeys(("head", "on", "pair", *address.OF_THIS_TEXT))
 
 
@@ -83,8 +85,9 @@ class SwitchedOff:
         shares = [None if np.isnan(one) else round(float(one / largest), 3) for one in moved.ravel()]
         return json.dumps({"off": places, "moved": shares})
 
-    def say(self) -> list[PageChart]:
-        """Say what the model answers and which head matters most, in words. Returns the chart of the answer."""
+    def say(self, opened: Head) -> list[PageChart]:
+        """Say what the model answers and which head changes that most, in words; ``opened``, the head whose switch the
+        drawing has. Returns the chart of the answer."""
         apply_style("switch_off")
         drawn: list[PageChart] = []
         if self.each.method == TEXT:
@@ -107,24 +110,38 @@ class SwitchedOff:
                 with effect, st.container(horizontal=True, width="content"):
                     label = f":primary[Let the toy guess: {plain(GUESSED['text'])}]"  # another text than the page's
                     st.button(label, key="guess", type="tertiary", on_click=_guess)
+        with effect:
+            self._show_way_back(opened)
         return drawn
 
+    def _show_way_back(self, opened: Head) -> None:
+        """Show a button that switches on the heads which the switch of the ``opened`` head does not."""
+        if self.off in ((), (opened,)):
+            return
+        label = "Switch all heads on" if len(self.off) > 1 else f"Switch {self.off[0]} on"
+        st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
+
     def _sentence(self, effects: Effects) -> str:
-        """Which heads matter most and least here; or how much those that are off do, beside the one that does most.
-        Raises what the model raises, and Busy."""
+        """Say which heads change the vector, or the prediction, most and least when they are removed; or how much those
+        that are off do, beside the one that does most. Raises what the model raises, and Busy."""
         on = "sentence" if self.question is None else self.where.effect
+        changes = f"changes {answering.changed_thing(self.question, on)}"
         every, values = effects.ranked(on), effects.on(on)
+        most = f"Removing **{both(every[0])}** {changes} most here"
         if not self.off:
-            return f"**{both(every[0])}** matters most here, **{both(every[-1])}** least."
+            return f"{most}; removing **{both(every[-1])}**, least."
         largest = max(values[every[0]], 1e-12)
         if len(self.off) > 1:
             future = model_service().cached(verbs.lost_each, self.request, (self.off,))
             lost = inference.wait(future, "Reading the text without these heads…")
             share = percent(float((lost.sentence if on == "sentence" else lost.answer)[0]) / largest, 0)
-            return f"Together, **{of_all(self.off)}** have {share} of the effect of **{every[0]}**, the largest."
-        rank, size = every.index(self.off[0]) + 1, values[self.off[0]] / largest
-        most = f"**{every[0]}** matters most here"
-        return f"{most}." if rank == 1 else f"{most}, **{self.off[0]}** {percent(size, 0)} as much."
+            largest_alone = f"removing **{every[0]}**, the head that alone changes it most"
+            return f"Removing **{of_all(self.off)}** together {changes} {share} as much as {largest_alone}."
+        if self.off[0] == every[0]:
+            return f"{most}."
+        share = values[self.off[0]] / largest
+        caution = f" {PATTERN}" if share < SMALL else ""
+        return f"{most}; removing **{self.off[0]}**, {percent(share, 0)} as much.{caution}"
 
     def show(self) -> list[PageChart]:
         """Show the effect of every head and everything around it, if asked for. Returns the charts."""
@@ -274,7 +291,9 @@ def _looks(attention: Attention, request: Request, effects: Effects, on: str, ab
     """Show how specialised each head looks against how much it matters, and what its importance is. Returns the
     chart."""
     st.subheader("Do heads that look specialised matter more?")
-    st.markdown("Right: looks at few words. Up: matters more.")
+    st.markdown(
+        f"Right: looks at few words. Up: removing it changes {answering.changed_thing(request.question, on)} more."
+    )
     looks = 1 - entropy(attention) / np.log(max(2, len(attention.text)))
     values, alt = effects.on(on), "How sharply each head attends, and its effect"
     draw = partial(

@@ -194,8 +194,8 @@ def held(attention: Attention, view: View) -> str:
     at = focus(axes, view)
     if at is None:
         return ""
-    row = axes.rows[at.row].text if at.row is not None else None
-    col = axes.cols[at.col].text if at.col is not None else None
+    row = axes.rows[at.row].drawn if at.row is not None else None
+    col = axes.cols[at.col].drawn if at.col is not None else None
     if row is not None and col is not None:
         return f"Held: the link from “{row}” to “{col}”."
     return f"Held: “{row}” as query." if row is not None else f"Held: “{col}” as key."
@@ -242,4 +242,4 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     size = np.abs(w)
     row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
     which = f"Strongest link{f' between {view.unit}' if words[row, col] else ''}"
-    return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {parts[0].written(float(w[row, col]))}."
+    return f"{which}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {parts[0].written(float(w[row, col]))}."

@@ -172,12 +172,14 @@ class Seen:
     def pronouns(self) -> Flags:
         """[word]: whether it is a third-person pronoun; none in a text of another language than English."""
         is_english = self.language in ("", languages.ENGLISH)
-        return np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.known
+        pronouns: Flags = np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.known
+        return pronouns
 
     @cached_property
     def nouns(self) -> Flags:
         """[word]: whether it may be a noun or a name."""
-        return np.array(english.nouns(self.words), bool) & self.known & ~self.special
+        nouns: Flags = np.array(english.nouns(self.words), bool) & self.known & ~self.special
+        return nouns
 
     @cached_property
     def linked(self) -> Flags:

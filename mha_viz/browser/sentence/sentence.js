@@ -84,7 +84,8 @@ class Sentence {
     if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => this.#offered(example, i)));
     if (isOther("intro")) showIntro(part, data.intro);
     part.all.classList.toggle("plain", data.plain);
-    if (["look", "answer", "opens"].some((name) => isOther(/** @type {keyof SentenceData} */ (name)))) this.#drawLook(data);
+    if (["look", "answer", "opens"].some((name) => isOther(/** @type {keyof SentenceData} */ (name))))
+      this.#drawLook(data);
     if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
     this.#last = data;
     this.#follow();

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.app
 HEADS = (Head(2, 4), Head(3, 1))  # known for third-person pronouns
 LONG = (
     "When the young doctor finally arrived at the small hospital in the mountains late on a cold winter evening, the "
-    "old nurse told him that his patient, a retired teacher who had taught her daughter mathematics many years ago, had "
-    "already left with her family because she no longer believed that he would be able to come through the heavy snow."
+    "old nurse told him that his patient, a retired teacher who had taught her daughter mathematics many years ago, "
+    "had already left with her family because she no longer believed that he would come through the heavy snow."
 )
 
 
@@ -88,28 +88,10 @@ TEXTS = (
 )  # fmt: skip
 # A few function words: the test has a list of its own.
 FUNCTION = {
-    *(
-        "the",
-        "a",
-        "an",
-        "and",
-        "but",
-        "because",
-        "when",
-        "that",
-        "who",
-        "at",
-        "in",
-        "on",
-        "of",
-        "by",
-        "to",
-        "with",
-        "for",
-    ),
+    *("the", "a", "an", "and", "but", "because", "when", "that", "who", "at", "in", "on", "of", "by", "to", "for"),
     *("it", "he", "she", "they", "him", "her", "his", "its", "i", "my", "is", "am", "was", "are", "had", "does", "not"),
-    *("der", "die", "weil", "er", "und", "ihn", "la", "no", "su", "de", "porque", "about", "so", "too"),
-}
+    *("der", "die", "weil", "er", "und", "ihn", "la", "no", "su", "de", "porque", "about", "too", "so"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("row", TEXTS, ids=[row.text[:24] for row in TEXTS])
@@ -139,9 +121,6 @@ def test_there_are_forty_texts_and_none_is_an_example_of_the_app() -> None:
     examples = {example["text"] for example in PageSession().typed["examples"]}
     assert not examples & {row.text for row in TEXTS}
     assert len([row for row in TEXTS if row.nouns]) > 20
-    assert any(
-        unicodedata.name(letter).startswith("ARABIC") for row in TEXTS for letter in row.text if letter.isalpha()
-    )
 
 
 def quoted(word: str) -> str:

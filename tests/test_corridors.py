@@ -17,22 +17,22 @@ from tests.imports import ROOT, parsed, run
 PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
-    "analysis": 6_240,
+    "analysis": 6_310,
     "attention": 2_262,
     "browser": 260,
     "cli": 3_166,
-    "corpus": 2_150,
+    "corpus": 2_290,
     "drawing": 655,
     "exports": 2_040,
     "figure": 795,
-    "figures": 7_235,  # lines are straight beside numbers
+    "figures": 7_275,  # lines are straight beside numbers
     "files": 443,  # digests of what is stored: of downloads too
     "models": 7_570,
     "process": 910,
     "reader": 670,
     "serving": 1_641,  # what browsers load is compressed, and asked for at once
     "study": 5_745,
-    "text": 530,
+    "text": 780,  # the words of English and of six other languages
     "training": 2_228,  # a task of its own, two experiments more, and the weights and losses of toys that are played
     "ui": 13_000,
     "": 1_241,  # the modules that are in no folder, with divergences in percent and numbers with their intervals

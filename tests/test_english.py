@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mha_viz.text.english import is_function_word, is_pronoun, nouns
+from mha_viz.text.english import is_closed_class, is_pronoun, nouns
 from mha_viz.text.languages import has_other_letters, language_of
 
 
@@ -32,12 +32,12 @@ def test_what_may_be_a_noun_or_a_name(text: str, found: str) -> None:
 
 @pytest.mark.parametrize("word", ["the", "Because", "THEY", "didn't", "it’s", "won't", "you'll", "cannot", "I"])
 def test_a_function_word_may_be_contracted_or_in_capitals(word: str) -> None:
-    assert is_function_word(word)
+    assert is_closed_class(word)
 
 
 @pytest.mark.parametrize("word", ["dog", "dog's", "well-known", "n't-like", "'s", "42", "DOG", "über"])
 def test_other_words_are_none(word: str) -> None:
-    assert not is_function_word(word)
+    assert not is_closed_class(word)
 
 
 def test_third_person_pronouns() -> None:

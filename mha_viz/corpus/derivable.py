@@ -36,8 +36,8 @@ NUMBERS = SINGULAR, PLURAL = 0, 1
 BE, DO = {True: ("was", "were"), False: ("is", "are")}, {True: ("did", "did"), False: ("does", "do")}
 
 Ends = frozenset[int]
-Part = Callable[[Sequence[str], int], Ends]
-"""A part of a sentence: where it can end if it begins at a place among the words."""
+Matcher = Callable[[Sequence[str], int], Ends]
+"""Of a part of a sentence: where it can end if it begins at a place among the words."""
 
 
 def is_derivable(forms: Sequence[str]) -> bool:
@@ -46,17 +46,17 @@ def is_derivable(forms: Sequence[str]) -> bool:
     return len(words) <= MOST and any(len(words) in _sentence(past)(words, 0) for past in (True, False))
 
 
-def _one(*words: str) -> Part:
+def _one(*words: str) -> Matcher:
     """One of these words, or a masked one."""
     known = {MASK, *(word.casefold() for word in words)}
     return lambda forms, at: frozenset({at + 1} if at < len(forms) and forms[at] in known else ())
 
 
-def _or(*parts: Part) -> Part:
+def _or(*parts: Matcher) -> Matcher:
     return lambda forms, at: frozenset(chain.from_iterable(part(forms, at) for part in parts))
 
 
-def _then(*parts: Part) -> Part:
+def _then(*parts: Matcher) -> Matcher:
     def ends(forms: Sequence[str], at: int) -> Ends:
         reached = frozenset({at})
         for part in parts:
@@ -66,23 +66,23 @@ def _then(*parts: Part) -> Part:
     return ends
 
 
-def _ends(part: Part, forms: Sequence[str], begins: Ends) -> Ends:
+def _ends(part: Matcher, forms: Sequence[str], begins: Ends) -> Ends:
     """Where a part can end that begins at one of these places."""
     return frozenset(chain.from_iterable(part(forms, begin) for begin in begins))
 
 
-_NOTHING: Part = _then()
+_NOTHING: Matcher = _then()
 
 
-def _maybe(*parts: Part) -> Part:
+def _maybe(*parts: Matcher) -> Matcher:
     return _or(_NOTHING, _then(*parts))
 
 
-def _pronoun(case: str, *numbers: int) -> Part:
+def _pronoun(case: str, *numbers: int) -> Matcher:
     return _one(*(forms[CASES[case]] for subject, forms in PRONOUNS.items() if (subject == "they") in numbers))
 
 
-def _noun_phrase(*numbers: int) -> Part:
+def _noun_phrase(*numbers: int) -> Matcher:
     """A noun phrase without what may follow its noun. It begins with a determiner, a possessive pronoun or a name, and
     each can be the possessor of the next, as in "the king 's old dog"."""
     adjective = _maybe(_one(*chain(*(words for lists in ADJECTIVES.values() for words in lists))))
@@ -103,7 +103,7 @@ def _noun_phrase(*numbers: int) -> Part:
     return ends
 
 
-def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Part:
+def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Matcher:
     """A verb in each form that agrees with its subject."""
     known = [*verbs]
     base = _one(*(verb.base for verb in known))
@@ -114,12 +114,12 @@ def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Part:
 
 
 @cache
-def _sentence(past: bool) -> Part:
+def _sentence(past: bool) -> Matcher:
     phrases, phrase = [_noun_phrase(number) for number in NUMBERS], _noun_phrase(*NUMBERS)
     pronouns = _or(_pronoun("accusative", *NUMBERS), _pronoun("reflexive", *NUMBERS))
     subjects = [_or(phrases[n], _pronoun("nominative", n)) for n in NUMBERS]
 
-    def predicate(number: int, objects: Part, *after: Part) -> Part:
+    def predicate(number: int, objects: Matcher, *after: Matcher) -> Matcher:
         state = _then(_one(BE[past][number]), _maybe(_one(*VERY)), _one(*chain(*STATES.values())))
         giving = _then(_verb(GIVING, number, past), _or(phrase, pronouns), phrase)
         return _or(state, giving, _then(_verb(VERBS, number, past), _maybe(objects), *after))

@@ -113,7 +113,7 @@ def _contracted(word: str) -> str:
     return next((word.removesuffix(end) for end in _CONTRACTED if word.endswith(end) and word != end), word)
 
 
-def is_function_word(word: str) -> bool:
+def is_closed_class(word: str) -> bool:
     """Whether a word is of a closed class, contracted or not."""
     written = lower(word)
     return written in _IRREGULAR or _contracted(written) in FUNCTION_WORDS
@@ -132,11 +132,11 @@ def nouns(words: Sequence[str]) -> list[bool]:
 
 def _may_be_noun(word: str, before: str, shouts: bool) -> bool:
     written, last = lower(word), lower(before)
-    if is_function_word(word) or not any(character.isalpha() for character in word):
+    if is_closed_class(word) or not any(character.isalpha() for character in word):
         return False
     if word[0].isupper() and not shouts and last not in _OPENS:
         return True
-    of_noun = last in _DETERMINERS or last in _MODIFIERS or (last.endswith("'s") and not is_function_word(last))
+    of_noun = last in _DETERMINERS or last in _MODIFIERS or (last.endswith("'s") and not is_closed_class(last))
     if written in _NOUNS:
         return True
     if written in _MODIFIERS or written.endswith("ly") or (written.endswith("ed") and len(written) > 3):

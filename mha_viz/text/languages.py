@@ -75,7 +75,7 @@ def is_function_word(word: str, language: str = ENGLISH) -> bool:
     """Whether a word is an article, pronoun, preposition, conjunction, particle or auxiliary of a language, contracted
     or not; of English where the language is not known (empty)."""
     if language in ("", ENGLISH):
-        return english.is_function_word(word)
+        return english.is_closed_class(word)
     return any(part in LANGUAGES[language] for part in parts_of(word))
 
 

@@ -1,5 +1,5 @@
-// What heads do in this text, in sentences: what a pronoun refers to, then what is unusual. Each opens its head with the
-// word held that shows it.
+// What heads do in this text, in sentences: what a pronoun refers to, then what is unusual. Each opens its head with
+// the word held that shows it.
 import { make, typedText } from "../dom.js";
 /** @import { Pin } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */

@@ -38,9 +38,16 @@ def the_answer_is_not_given_away(visitor: BrowserTab) -> None:
     expect(visitor.readout).to_have_text("Point at a word; click to hold.")
     page = visitor.explore()
     expect(visitor.readout).to_contain_text("it attends to animal")
+    arcs, answer = page.locator(".bows path"), page.locator(".look summary")
+    expect(arcs.nth(5)).to_be_attached()
     visitor.more("Class view")  # nor by what was held before
     expect(page.locator(".look details:not([open])")).to_have_count(1)
     expect(visitor.readout).to_have_text("Point at a word; click to hold.")
+    expect(arcs).to_have_count(0)  # nor by those under the sentence, until the answer is opened
+    answer.click()
+    expect(arcs.nth(5)).to_be_attached()
+    answer.click()
+    expect(arcs).to_have_count(0)
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("button", name="We sat on the river bank").click()
     expect(page.locator(".look")).to_contain_text("what does each “bank” look at?")

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from collections.abc import Iterator
 from html import unescape
 from urllib.parse import quote, unquote
 
@@ -14,6 +15,8 @@ import resvg_py
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz.analysis import unusual
+from mha_viz.attention import Head
 from mha_viz.errors import LessonFull
 from mha_viz.figures.chart import Axis, Chart, Line, Margin, Plot, Points
 from mha_viz.figures.chart_plotly import plotly
@@ -21,11 +24,13 @@ from mha_viz.figures.theme import LIGHT
 from mha_viz.files.assets import page_files
 from mha_viz.ui import classroom, lesson
 from mha_viz.ui.classroom import LARGER
+from mha_viz.ui.explore.badges import badges
 from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, LessonView
 from tests import hostile
 from tests.files import code_in
 from tests.page_session import PageSession, press
 from tests.places import PLACES
+from tests.readings import reading
 
 ITEMS = (
     LessonView("explore", {"text": "It rains.", "head": "L3H1"}, "Look at “rains”."),
@@ -119,6 +124,36 @@ def test_the_view_for_a_class_has_fewer_controls() -> None:
     assert not PageSession({"class": "1", "text": "It rains."}).badges["quiet"]  # it asks nothing
     press(there, "class_out")
     assert "class" not in there.url
+
+
+@pytest.mark.parametrize("names_words", [True, False])
+def test_a_hidden_answer_hides_every_kind_of_finding_that_names_words(
+    monkeypatch: pytest.MonkeyPatch, names_words: bool
+) -> None:
+    def find(seen: unusual.Seen, kind: str, least: float) -> Iterator[unusual.Unusual]:
+        yield unusual.Unusual(kind, Head(1, 2), 1.0, 9.0, ("It is “", seen.words[1], "”, by a kind made up here."), 1)
+
+    kinds = {**unusual.KINDS, "new": unusual.Kind("new", names_words, 0.0, find)}
+    monkeypatch.setattr(unusual, "KINDS", kinds)
+    read = reading(seed=100 + names_words)
+    for is_hidden in (False, True):
+        sent = json.loads(badges(read, (Head(0, 0),), None, "", 0, is_hidden, "", "null"))
+        is_said = any("made up" in "".join(one["words"]) for one in sent["unusual"])
+        assert is_said == (not (is_hidden and names_words))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The animal didn't cross the street because it was too tired.",
+        "The chef cooked the fish, and the guests praised it.",
+    ],
+)
+def test_no_finding_names_a_word_while_an_answer_is_hidden(text: str) -> None:
+    usual, there = (PageSession({"text": text, **more}).badges["unusual"] for more in ({}, {"class": "1"}))
+    assert any("it" in one["words"] for one in usual)
+    words = {word.strip(",.") for word in text.split()}
+    assert not any(words.intersection(one["words"]) for one in there)
 
 
 def test_a_lesson_leads_through_its_views() -> None:

@@ -59,7 +59,23 @@ def test_the_model_of_many_languages_is_a_click_away_and_where_it_cannot_be_had_
 
 
 @pytest.mark.usefixtures("no_hub")
-def test_words_that_a_model_does_not_know_are_offered_to_the_one_of_many_languages() -> None:
-    visit = PageSession({"text": "the zebra sleeps .", "model": "toy"})
-    assert "read as [UNK]: “zebra”" in visit.said
-    assert "read_multilingual" in [button.key for button in visit.at.button]
+@pytest.mark.parametrize(
+    ("text", "model", "is_offered"),
+    [
+        ("the zebra sleeps .", "toy", False),
+        ("the собака sleeps .", "toy", True),
+        ("Łukasz zjadł pięć pączków, więc źle śpi", "minilm", False),  # another language, but which is not recognised
+        ("I LOVE THIS", "minilm", False),
+        ("The angle α equals β.", "minilm", False),
+        ("I met 李雷 yesterday.", "minilm", True),
+    ],
+)
+def test_the_model_of_many_languages_is_offered_for_letters_of_another_script_alone(
+    text: str, model: str, is_offered: bool
+) -> None:
+    visit = PageSession({"text": text, "model": model})
+    assert ("read_multilingual" in [button.key for button in visit.at.button]) == is_offered
+
+
+def test_a_word_that_the_tokenizer_does_not_know_is_named() -> None:
+    assert "read as [UNK]: “zebra”" in PageSession({"text": "the zebra sleeps .", "model": "toy"}).said

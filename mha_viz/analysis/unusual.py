@@ -6,12 +6,17 @@ third-person pronoun gives it to an earlier word. In texts without such a link, 
 et al. 2019, section 3.2). Only gold annotation can tell whether the link is the relation.
 
 *Unusual* are up to three findings in plain words, each about one head and one token. Each kind of finding is a row of
-:data:`KINDS`: its name, its threshold, and a function that gives candidates. How unusual a candidate is, is counted in
+:data:`KINDS`: its name, whether it names words of the text, its threshold, and a function that gives candidates. The
+first is what a third-person pronoun refers to, if a head is known for coreference: the largest link of such heads
+from a pronoun to an earlier noun or name, however unusual it is. How unusual any other candidate is, is counted in
 bits: its share of attention, times the logarithm to base 2 of that share over the share that was to be expected. That
-is the mean of all heads in this text, or what this head does over a corpus (:mod:`mha_viz.analysis.habits`), whichever
-is more; for a link, also what it gives elsewhere in the text to that key, and at that distance. This is a term of a
-Kullback–Leibler divergence, so all kinds have one scale. Nothing is said below :data:`LEAST` bits: so what a head does
-in every text is said only where it does it more than usual.
+is the mean of all heads in this text, or what this head does over a corpus (:mod:`mha_viz.analysis.habits`),
+whichever is more; for a link, also what it gives elsewhere in the text to that key, and at that distance. This is a
+term of a Kullback–Leibler divergence, so all kinds have one scale. Nothing is said below :data:`LEAST` bits: so what
+a head does in every text is said only where it does it more than usual.
+
+Never said: a link between two function words, a link that begins or ends at a word that was read as [UNK], and what
+happens between the pieces of one word.
 """
 
 from __future__ import annotations
@@ -34,13 +39,11 @@ from mha_viz.analysis.roles import BROAD, DELIMITER, MASS, SHARE
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.browser.quantities import WEIGHT
 from mha_viz.numerals import decimal
-from mha_viz.text import is_punctuation
+from mha_viz.text import english, is_punctuation, languages
 
 OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
 LINKING = ("syntax", "coreference")  # roles that link words
 TO_ONE = 0.5  # share of a word's attention that goes to one other word
-_SINGULAR = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself")
-PRONOUNS = frozenset((*_SINGULAR, "they", "them", "their", "theirs", "themselves"))  # third-person pronouns
 
 _MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()}
 
@@ -88,7 +91,7 @@ def _strongest(attention: Attention) -> metrics.PerHead:
 
 def _from_pronouns(attention: Attention) -> metrics.PerHead:
     """The same, from third-person pronouns to earlier words."""
-    return np.asarray(_to_another(attention, lambda text: text.casefold() in PRONOUNS, earlier=True))
+    return np.asarray(_to_another(attention, english.is_pronoun, earlier=True))
 
 
 def _to_another(attention: Attention, asks: Callable[[str], bool], earlier: bool = False) -> metrics.PerHead:
@@ -113,14 +116,17 @@ LEAST = 0.5  # bits
 ROWS = 3  # the fewest words from which a pattern of a head can be told
 PATTERN = 0.5  # the least share for a pattern
 LINK, APART = 0.25, 2  # a link: its least weight, and the least distance of its ends in words
+WEAK = 0.3  # below this weight, the link from a pronoun is called weak,
+NOTHING = 0.005  # and below this one, which would be written as 0.00, there is none
 
+Flags = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
 
 
 class Unusual(NamedTuple):
     """One finding. ``words``: a sentence in parts, every second one from the text, in quotation marks of its
-    neighbours. ``query``, ``key``: the
-    pieces that show it, ``key`` None if the whole row does."""
+    neighbours. ``query``, ``key``: the pieces that show it, ``key`` None if the whole row does. ``surprise``: in bits;
+    infinite if it comes first however unusual it is."""
 
     kind: str
     head: Head
@@ -146,8 +152,10 @@ class Seen:
         self.words = [token.text for token in read.text.tokens]
         self.special = np.array(read.text.special, bool)
         self.marks = np.array([is_punctuation(word) for word in self.words], bool) & ~self.special
+        self.known = np.array([token.known for token in read.text.tokens], bool)  # not read as [UNK]
         self.plain = np.flatnonzero(~(self.special | self.marks))
         self.weights: Weights = read.weights.reshape(len(self.every), *read.weights.shape[2:])
+        self.language = languages.language_of([self.words[i] for i in self.plain])
 
     @cached_property
     def rows(self) -> Values:
@@ -160,34 +168,74 @@ class Seen:
         shares = self._habits.get(what, np.zeros(0))
         return shares if len(shares) == len(self.every) else np.zeros(len(self.every))
 
+    @cached_property
+    def pronouns(self) -> Flags:
+        """[word]: whether it is a third-person pronoun; none in a text of another language than English."""
+        is_english = self.language in ("", languages.ENGLISH)
+        pronouns: Flags = np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.known
+        return pronouns
+
+    @cached_property
+    def nouns(self) -> Flags:
+        """[word]: whether it may be a noun or a name."""
+        nouns: Flags = np.array(english.nouns(self.words), bool) & self.known & ~self.special
+        return nouns
+
+    @cached_property
+    def linked(self) -> Flags:
+        """[query, key]: the links that can be said: not between two function words, and from a pronoun only to an
+        earlier noun or name, because any other is read as what it refers to."""
+        is_function = np.array([languages.is_function_word(word, self.language) for word in self.words], bool)
+        pairs = np.logical_and.outer(self.known, self.known) & ~np.logical_and.outer(is_function, is_function)
+        linked: Flags = pairs & (~self.pronouns[:, None] | self.referents)
+        return linked
+
+    @cached_property
+    def referents(self) -> Flags:
+        """[query, key]: from a third-person pronoun to an earlier noun or name."""
+        earlier = np.tri(len(self.words), k=-1, dtype=bool)
+        referents: Flags = self.pronouns[:, None] & self.nouns & earlier
+        return referents
+
     def at(self, offset: int) -> Values:
-        """[head]: the mean weight of ordinary words on the word at an offset; zero for fewer than ROWS of them."""
+        """[head]: the mean weight of ordinary pieces on the piece at an offset, where that is of another word; zero for
+        fewer than ROWS of them."""
         cells = self._diagonal(offset)
         return cells.mean(1, dtype=np.float64) if cells.shape[1] >= ROWS else np.zeros(len(self.every))
 
     def strongest_at(self, head: int, offset: int) -> int:
-        """The word of a head that gives most to the word at an offset."""
+        """The piece of a head that gives most to the piece at an offset."""
         return int(self._queries(offset)[np.argmax(self._diagonal(offset)[head])])
 
     def _diagonal(self, offset: int) -> Weights:
         queries = self._queries(offset)
-        return self.weights[:, queries, queries + offset]
+        weights = self.attention.weights
+        return weights.reshape(len(self.every), *weights.shape[2:])[:, queries, queries + offset]
 
     def _queries(self, offset: int) -> npt.NDArray[np.intp]:
-        there = self.plain + offset
-        fits = (there >= 0) & (there < len(self.words))
-        queries: npt.NDArray[np.intp] = self.plain[fits][~self.special[there[fits]]]
-        return queries
+        tokens = self.attention.text.tokens
+        there = {i: tokens[i + offset] for i in range(len(tokens)) if 0 <= i + offset < len(tokens)}
+        return np.array(
+            [
+                i
+                for i, other in there.items()
+                if not (tokens[i].special or other.special or is_punctuation(tokens[i].text))
+                and other.word != tokens[i].word
+            ],
+            np.intp,
+        )
 
 
 Candidates = Iterator[Unusual]
 
 
 class Kind(NamedTuple):
-    """A kind of finding: its name, the least share for it, its candidates in a reading, and how many of it are said,
-    each of another head and another word."""
+    """A kind of finding: its name, whether it names words of the text, so that it could give a hidden answer away, the
+    least share for it, its candidates in a reading, and how many of it are said, each of another head and another
+    word."""
 
     name: str
+    names_words: bool
     least: float
     find: Callable[[Seen, str, float], Candidates]
     most: int = 1
@@ -204,17 +252,31 @@ def _measured(value: float, habit: float) -> str:
 
 
 def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
-    """Heads that look at the word at an offset."""
+    """Heads that look at the token at an offset."""
 
     def find(seen: Seen, kind: str, least: float) -> Candidates:
         values, habits = seen.at(offset), seen.habit(offset)
         for place in np.flatnonzero(values >= least):
             head, value, habit = seen.every[place], float(values[place]), float(habits[place])
             words = (f"{head} {says} ({_measured(value, habit)}).",)
-            query = seen.pieces[seen.strongest_at(int(place), offset)]
+            query = seen.strongest_at(int(place), offset)
             yield Unusual(kind, head, value, bits(value, max(values.mean(), habit)), words, query)
 
     return find
+
+
+def _referents(seen: Seen, kind: str, least: float) -> Candidates:
+    """The largest link from a third-person pronoun to an earlier noun or name, of all heads known for coreference."""
+    known = sorted({seen.every.index(f.head) for f in seen.roles if f.role == "coreference"})
+    if not known or not seen.referents.any():
+        return
+    links = np.where(seen.referents, seen.weights[known], -1)
+    at, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
+    head, value = seen.every[known[at]], float(links[at, query, key])
+    if value >= least:
+        says = f"”, {decimal(value)} (weak)." if value < WEAK else f"” ({decimal(value)})."
+        words = (f"{head} links “", seen.words[query], "” to “", seen.words[key], says)
+        yield Unusual(kind, head, value, math.inf, words, seen.pieces[query], seen.pieces[key])
 
 
 def _links(seen: Seen, kind: str, least: float) -> Candidates:
@@ -227,7 +289,8 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
     usual, columns = np.maximum(block.mean(0), 1 / count), block.sum(1)
     diagonal = cache(lambda by: np.diagonal(block, by, 1, 2).sum(1))  # [head]
     habit = cache(seen.habit)  # [head], of an offset
-    for place, i, j in zip(*np.nonzero((block >= least) & (apart >= APART)), strict=True):
+    sayable = (apart >= APART) & seen.linked[plain[:, None], plain]
+    for place, i, j in zip(*np.nonzero((block >= least) & sayable), strict=True):
         value, (query, key), others = float(block[place, i, j]), (plain[i], plain[j]), len(plain) - 1
         beside = (columns[place, j] - value) / others  # what other words give to this key
         along = (diagonal(j - i)[place] - value) / max(others - abs(j - i), 1)
@@ -244,7 +307,7 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:
     """Heads of which most goes to one punctuation mark."""
     habits = seen.habit("punctuation")
-    for key in np.flatnonzero(seen.marks) if len(seen.plain) >= ROWS else ():
+    for key in np.flatnonzero(seen.marks & seen.known) if len(seen.plain) >= ROWS else ():
         values = seen.rows[:, key]
         for place in np.flatnonzero(values >= least):
             value, habit = float(values[place]), float(habits[place])
@@ -288,13 +351,13 @@ def _idle(seen: Seen, kind: str, least: float) -> Candidates:
 KINDS: Mapping[str, Kind] = MappingProxyType({
     row.name: row
     for row in (
-        Kind("back", PATTERN, _at(-1, "looks one word back")),
-        Kind("ahead", PATTERN, _at(1, "looks one word ahead")),
-        Kind("itself", PATTERN, _at(0, "looks at the word itself")),
-        Kind("link", LINK, _links, most=2),
-        Kind("mark", PATTERN, _mark),
-        Kind("even", 0.9, _even),
-        Kind("idle", PATTERN, _idle),
+        Kind("pronoun", True, NOTHING, _referents),
+        Kind("back", False, PATTERN, _at(-1, "looks one token back")),
+        Kind("ahead", False, PATTERN, _at(1, "looks one token ahead")),
+        Kind("link", True, LINK, _links, most=2),
+        Kind("mark", True, PATTERN, _mark),
+        Kind("even", False, 0.9, _even),
+        Kind("idle", False, PATTERN, _idle),
     )
 })  # fmt: skip
 
@@ -304,18 +367,21 @@ def unusual(
     roles: Sequence[Finding] = (),
     shows: Sequence[bool] | None = None,
     habits: Habits = _NO_HABITS,
+    quiet: bool = False,
 ) -> tuple[Unusual, ...]:
-    """The most unusual findings of a reading, at most MOST, of one head and word each, the most unusual first; none for
-    other quantities than weights, from one text to another, and for texts of more than MOST_WORDS words. ``roles``:
-    what the model's heads are known for, if anything; ``shows``, whether each does here (:func:`active`), or None;
-    ``habits``: what the heads do over a corpus, if that is known.
+    """The most unusual findings of a reading, at most MOST, of one head and word each: first what a pronoun refers to,
+    then the most unusual first; none for other quantities than weights, from one text to another, and for texts of more
+    than MOST_WORDS words. ``roles``: what the model's heads are known for, if anything; ``shows``, whether each does
+    here (:func:`active`), or None; ``habits``: what the heads do over a corpus, if that is known; ``quiet``: only kinds
+    that name no words of the text.
     """
     if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
         return ()
     there = frozenset(attention.every_head())
     each = zip(roles, active(roles, attention) if shows is None else shows, strict=True)
     seen = Seen(attention, {f: is_shown for f, is_shown in each if f.head in there}, habits)
-    every = [one for row in KINDS.values() for one in row.find(seen, row.name, row.least)]
+    kinds = [row for row in KINDS.values() if not (quiet and row.names_words)]
+    every = [one for row in kinds for one in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
     for one in sorted(every, key=lambda one: -one.surprise):
         is_new = all(one.head != other.head and one.query != other.query for other in best)

@@ -188,7 +188,7 @@ function axis(context, scene, look, layout, isRow) {
       context.translate(at, layout.top - 6);
       context.rotate(-Math.PI / 2);
     }
-    write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left");
+    write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left", layout.cell);
     context.restore();
   });
 }

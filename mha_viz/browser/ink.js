@@ -141,15 +141,35 @@ export function cutText(context, text, width) {
   return cut;
 }
 
-// Isolated left-to-right placement of text in any script.
+const UNKNOWN = "[UNK]"; // what the model reads in place of a word that the tokenizer has no piece for
+const TWO_LINES = 18; // pixels of a row, or a column, with room for them
+
+// What was typed of a word as packets name it: one that was read as [UNK] follows that.
+/** @type {(name: string) => string} */
+export const typedOf = (name) => (name.startsWith(`${UNKNOWN} `) ? name.slice(UNKNOWN.length + 1) : name);
+
+// Isolated left-to-right placement of text in any script. A word that was read as [UNK] stands beneath that, if the
+// height has `room` for two lines.
 /**
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
- *   CanvasTextAlign) => void}
+ *   CanvasTextAlign, room?: number) => void}
  */
-export function write(context, text, x, y, width, align) {
+export function write(context, text, x, y, width, align, room = 0) {
   context.textAlign = align;
   context.textBaseline = "middle";
-  context.fillText(`\u2068${cutText(context, text, width)}\u2069`, x, y);
+  const typed = typedOf(text);
+  /** @type {(words: string, height: number) => void} */
+  const line = (words, height) => context.fillText(`\u2068${cutText(context, words, width)}\u2069`, x, height);
+  if (typed === text || room < TWO_LINES) return line(text, y);
+  const { font } = context;
+  const size = parseFloat(/([\d.]+)px/.exec(font)?.[1] ?? "0");
+  const first = Math.min(size, room / 2);
+  const second = 0.8 * first;
+  context.font = font.replace(/[\d.]+px/, `${first}px`);
+  line(UNKNOWN, y - second / 2);
+  context.font = font.replace(/[\d.]+px/, `${second}px`);
+  line(typed, y + first / 2);
+  context.font = font;
 }
 
 // Width of the widest text among rows and columns; measured once for each list of rows.

@@ -148,7 +148,7 @@ function tokens(context, scene, layout, look, [above, below]) {
       context.fillStyle = held ? look.accent : unit.special || !strong ? look.muted : look.ink;
       context.font = look.textFont(size, held ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
-      write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
+      write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
       if (linked) weights(context, { ...scene, focus }, isQuery, i, y, layout, look);
     });
   side(scene.rows, true);

@@ -215,8 +215,8 @@ def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -
     at = focus(axes, view)
     if at is None or kind not in ("heatmap", "links"):
         return ""
-    row = f"“{axes.rows[at.row].text}”" if at.row is not None else ""
-    col = f"“{axes.cols[at.col].text}”" if at.col is not None else ""
+    row = f"“{axes.rows[at.row].drawn}”" if at.row is not None else ""
+    col = f"“{axes.cols[at.col].drawn}”" if at.col is not None else ""
     where = " in the panels that have it" * is_partly
     if kind == "links":
         one, ends = ("link", "is") if row and col else ("links", "are")
@@ -267,4 +267,4 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     size = np.abs(w)
     row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
     which = f"Strongest link{f' between {view.unit}' if words[row, col] else ''}"
-    return f"{which}: “{axes.rows[row].text}” to “{axes.cols[col].text}”, {parts[0].written(float(w[row, col]))}."
+    return f"{which}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {parts[0].written(float(w[row, col]))}."

@@ -180,7 +180,7 @@ def signed(first: Panel, second: Panel, view: View) -> Difference:
 
 def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:
     return tuple(
-        u if u.special or same_word(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}")
+        u if u.special or same_word(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}", name="")
         for u, v in zip(one, two, strict=True)
     )
 

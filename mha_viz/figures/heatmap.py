@@ -17,6 +17,7 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import around
+from mha_viz.figures.labels import label
 from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import (
@@ -144,7 +145,7 @@ LABEL_SIZE = 13
 
 def widest(axes: Axes, size: float) -> int:
     """The width in pixels of the widest token."""
-    texts = {u.text[:LETTERS] for side in axes for u in side}
+    texts = {u.drawn[:LETTERS] for side in axes for u in side}
     return math.ceil(max((fonts.width(text, size) for text in texts), default=0))
 
 
@@ -223,8 +224,8 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bo
         colour = theme.accent if held == i else theme.muted if unit.special else theme.ink
         weight: Strength = 600 if held == i else 400
         x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
-        text, turn = fonts.cut(unit.text, size, LABEL - 6, weight), 0 if is_row else 90
-        marks.append(Text(x, y, text, size, colour, weight=weight, anchor="end" if is_row else "start", turn=turn))
+        of_axis = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
+        marks += label(of_axis, LABEL - 6, layout.cell)
     return marks
 
 

@@ -22,7 +22,7 @@ def token_name(trace: Trace, token: int) -> str:
 
 
 def _token_label(trace: Trace, token: int) -> str:
-    text = trace.text.tokens[token].text
+    text = trace.text.tokens[token].drawn
     return escape(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
 
 

@@ -19,6 +19,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import Excerpt, excerpts
 from mha_viz.figures.heatmap import Room, widest
+from mha_viz.figures.labels import label
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import (
@@ -277,16 +278,12 @@ def _token(
     weight: Strength = 600 if held is not None and held_here == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special or not strong else theme.ink
     y = (i + 0.5) * layout.row_height
-    text = Text(
-        layout.left - 8 if is_query else layout.right + 8,
-        y,
-        fonts.cut(unit.text, size, layout.column, weight),
-        size,
-        colour,
-        weight=weight,
-        anchor="end" if is_query else "start",
-    )
-    return [text, *(_weights(strands, is_query, i, other, y, layout, theme) if linked else ())]
+    x = layout.left - 8 if is_query else layout.right + 8
+    text = Text(x, y, unit.drawn, size, colour, weight, "end" if is_query else "start")
+    return [
+        *label(text, layout.column, layout.row_height),
+        *(_weights(strands, is_query, i, other, y, layout, theme) if linked else ()),
+    ]
 
 
 def _at(strand: Strand, is_query: bool, i: int, other: int | None) -> tuple[float, bool]:

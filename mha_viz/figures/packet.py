@@ -336,11 +336,11 @@ def axis_tokens(text: TokenizedText) -> dict[str, object]:
     """The data from which rows or columns are drawn: the tokens, and the words that they form."""
     return {
         "n": len(text),
-        "tokens": [t.text for t in text.tokens],
+        "tokens": [t.drawn for t in text.tokens],
         "segments": [t.segment for t in text.tokens],
         "special": [*map(int, text.special)],
         "groups": [list(g) for g in text.groups],
-        "words": [t.text for t in text.by_words().tokens],
+        "words": [t.drawn for t in text.by_words().tokens],
     }
 
 

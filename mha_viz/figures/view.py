@@ -82,12 +82,19 @@ class View:
 
 
 class Unit(NamedTuple):
-    """One row or column of a picture: a word, a piece or a special token. ``tokens`` are indices of pieces."""
+    """One row or column of a picture: a word, a piece or a special token. ``tokens`` are indices of pieces. ``name``:
+    what is drawn instead of its text, if that is something else (``Token.drawn``)."""
 
     text: str
     tokens: tuple[int, ...]
     special: bool
     segment: int
+    name: str = ""
+
+    @property
+    def drawn(self) -> str:
+        """What is drawn."""
+        return self.name or self.text
 
 
 class Axes(NamedTuple):
@@ -140,7 +147,7 @@ def _side(text: TokenizedText, view: View, letter: str) -> tuple[Unit, ...]:
     names = (text.by_words() if view.unit == "words" else text).tokens
     groups = text.groups if view.unit == "words" else tuple((i,) for i in range(len(text)))
     every = (
-        Unit(name.text, group, text.special[group[0]], text.tokens[group[0]].segment)
+        Unit(name.text, group, text.special[group[0]], text.tokens[group[0]].segment, "" if name.known else name.drawn)
         for name, group in zip(names, groups, strict=True)
     )
     is_whole = view.side == "all" or all(t.segment == 0 for t in text.tokens)

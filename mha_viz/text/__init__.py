@@ -9,9 +9,10 @@ from __future__ import annotations
 from mha_viz.text.alignment import Alignment, align
 from mha_viz.text.grouping import from_names, tokenized
 from mha_viz.text.parsed import parse_text
-from mha_viz.text.tokens import Cut, Piece, Token, TokenizedText, WordPieces, clean, is_punctuation, visible
+from mha_viz.text.tokens import UNKNOWN, Cut, Piece, Token, TokenizedText, WordPieces, clean, is_punctuation, visible
 
 __all__ = [
+    "UNKNOWN",
     "Alignment",
     "Cut",
     "Piece",

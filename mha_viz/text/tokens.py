@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 
 from mha_viz.errors import TextError
 
+UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
+
 
 class Piece(NamedTuple):
     """One piece according to the tokenizer: its name, its span, and the tokenizer's own word number."""
@@ -44,6 +46,11 @@ class Token:
     def special(self) -> bool:
         """True for [CLS], [SEP] and similar tokens: delimiters, not part of any word."""
         return self.word is None
+
+    @property
+    def drawn(self) -> str:
+        """The text in drawings and on pages: [UNK] before what was typed, if that is what the model reads."""
+        return self.text if self.known or self.text == UNKNOWN else f"{UNKNOWN} {self.text}"
 
 
 @dataclass(frozen=True, slots=True)

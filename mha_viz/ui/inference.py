@@ -17,13 +17,14 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS
+from mha_viz.corpus.derivable import is_derivable
 from mha_viz.errors import MhaVizError, ModelError
 from mha_viz.figures.caption import both
 from mha_viz.models import catalog
 from mha_viz.process.steps import completed
 from mha_viz.reader import verbs
 from mha_viz.request import BOTH, DECODER, FIRST, METHODS, TEXT, Question, Request
-from mha_viz.text import clean
+from mha_viz.text import TokenizedText, clean, languages
 from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import Annotated, annotated, built_in
@@ -32,6 +33,7 @@ from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark, say_unused
 from mha_viz.ui.request import is_part, model_of, of_part, shown_model
 
+OF_GRAMMAR = "toy"  # the model that learned the built-in grammar
 MULTILINGUAL = "bert-base-multilingual-cased"
 # English words that are rare in other languages with Latin letters: a text that contains one counts as English.
 ENGLISH = frozenset((
@@ -321,29 +323,41 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
 
 
 def say_unknown(attention: Attention) -> None:
-    """Say which words the tokenizer has no piece for: the model reads [UNK] in their place."""
+    """Say which words the tokenizer has no piece for: the model reads [UNK] in their place. The model of many languages
+    is offered for letters of another script, and for another language that is recognised."""
     unknown = say_unknown_words(attention)
     models = {model.name: model for model in catalog.offered()}
     of_english = attention.model in models and models[attention.model].english
     foreign = split_words(attention) if of_english else ""
     if foreign:
         remark(f"{catalog.resolve(attention.model).label} reads English; {foreign}")
-    if (unknown or foreign) and MULTILINGUAL in models and attention.model != MULTILINGUAL:
+    words = [token.text for text in _texts(attention) for token in text.by_words().without_special().tokens]
+    other_letters = (unknown or of_english) and languages.has_other_letters(words)
+    other_language = foreign and languages.language_of(words) not in ("", languages.ENGLISH)
+    if (other_letters or other_language) and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Read it with {plain(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
 
 
 def say_unknown_words(attention: Attention) -> bool:
-    """As :func:`say_unknown`, without an offer to read the text with another model; returns whether there are any."""
-    texts = (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
-    words = [t for text in texts for t in text.by_words().without_special().tokens]
+    """As :func:`say_unknown`, without an offer to read the text with another model; returns whether there are any. Of
+    the toy, say also that a text is no sentence of its grammar."""
+    words = [t for text in _texts(attention) for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
         remark("The tokenizer knows none of these words; the model reads only [UNK], so these links say little.")
     elif unknown:
         listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
         remark(f"Unknown to the tokenizer and read as [UNK]: {listed}{' and more' if len(unknown) > 6 else ''}.")
+    forms = [token.text for token in attention.queries.without_special().tokens]
+    if attention.model == OF_GRAMMAR and (attention.queries.pair or not is_derivable(forms)):
+        remark("This is no sentence of the grammar that the toy learned: what its heads do here says little.")
     return bool(unknown)
+
+
+def _texts(attention: Attention) -> tuple[TokenizedText, ...]:
+    """The text that was read, or those on both sides."""
+    return (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
 
 
 def split_words(attention: Attention) -> str:

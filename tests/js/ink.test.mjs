@@ -1,7 +1,7 @@
 // Colours and the painting of one small picture.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { cutText, diverging, meetings, paint, palette } from "../../mha_viz/browser/ink.js";
+import { cutText, diverging, meetings, paint, palette, typedOf, write } from "../../mha_viz/browser/ink.js";
 
 const rgba = (word) => [word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24];
 
@@ -102,4 +102,31 @@ test("numbers with a sign leave the middle of their scale on either side", () =>
 test("a crowded picture of numbers with a sign shows the largest of either", () => {
   const [shade] = paintedInto(new Uint32Array(1), 1, 0, [0, -251, 145, 0], [2, 2], 1, true);
   assert.equal(shade, 3);
+});
+
+// What `write` draws, as the text, the size of its letters and its height; letters are 1 pixel wide.
+function written(text, room) {
+  const lines = [];
+  const context = {
+    font: "600 14px serif",
+    measureText: (words) => ({ width: words.length }),
+    fillText: (words, x, y) => lines.push([words.slice(1, -1), context.font, y]),
+  };
+  write(context, text, 0, 50, 99, "left", room);
+  assert.equal(context.font, "600 14px serif");
+  return lines;
+}
+
+test("a word that was read as [UNK] stands beneath that where there is room for two lines, else behind it", () => {
+  assert.deepEqual(written("dog", 20), [["dog", "600 14px serif", 50]]);
+  assert.deepEqual(written("[UNK] zebra", 17), [["[UNK] zebra", "600 14px serif", 50]]);
+  assert.deepEqual(written("[UNK] zebra", 20), [
+    ["[UNK]", "600 10px serif", 46],
+    ["zebra", "600 8px serif", 55],
+  ]);
+  assert.deepEqual(
+    written("[UNK] zebra", 100).map(([, font]) => font),
+    ["600 14px serif", "600 11.200000000000001px serif"],
+  );
+  assert.deepEqual(["dog", "[UNK]", "[UNK] zebra"].map(typedOf), ["dog", "[UNK]", "zebra"]);
 });

@@ -1,5 +1,6 @@
 // The weights of the open head between the words of one text, left for the sentence above, which draws them as arcs on
 // a first visit and may come later. Another quantity, or another text as keys, has no arcs.
+import { typedOf } from "../ink.js";
 /** @import { Bows } from "../sentence/arched.js" */
 /** @import { Stores } from "./explorer.js" */
 
@@ -14,7 +15,7 @@ export function tellBows({ shown, isAlone }) {
   const { part, colour } = shown.opened;
   const has = !part.quantity && rows.length === cols.length && rows.length <= MOST;
   const ordinary = has ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
-  const words = ordinary.map((i) => rows[i].text);
+  const words = ordinary.map((i) => typedOf(rows[i].text));
   /** @type {[number, number, number][]} */
   const links = [];
   ordinary.forEach((r, from) =>

@@ -1,19 +1,21 @@
-// What is unusual in this text, in sentences: each opens its head with the word held that shows it.
+// What heads do in this text, in sentences: what a pronoun refers to, then what is unusual. Each opens its head with
+// the word held that shows it.
 import { make, typedText } from "../dom.js";
 /** @import { Pin } from "../geometry.js" */
 /** @import { Stores } from "./explorer.js" */
 
 /**
- * One finding; every second part of its `words` is quoted from the text.
+ * One finding; every second part of its `words` is quoted from the text. Those that are not unusual come first.
  *
- * @typedef {{ head: number, words: string[], pin: Pin }} Finding
+ * @typedef {{ head: number, words: string[], pin: Pin, isUnusual: boolean }} Finding
  */
 
+const UNUSUAL = "Unusual here:"; // beside the read-out of a head, which gives its strongest link
 const NAME = /(L\d+H\d+)/;
 const PLACE = /L(\d+)H(\d+)/;
 
 export class Findings {
-  box = make("p", { class: "findings", role: "group", "aria-label": "What is unusual here" });
+  box = make("p", { class: "findings", role: "group", "aria-label": "Findings in this text" });
   #drawn = /** @type {Finding[] | null} */ (null);
   #stores;
 
@@ -27,7 +29,10 @@ export class Findings {
     this.box.hidden = !unusual.length || !!mode; // heads that are off have a sentence of their own
     if (this.#drawn === unusual) return;
     this.#drawn = unusual;
-    this.box.replaceChildren(...unusual.map((finding) => this.#sentence(finding)));
+    const first = unusual.findIndex(({ isUnusual }) => isUnusual);
+    const sentences = unusual.map((finding) => this.#sentence(finding));
+    if (first >= 0) sentences.splice(first, 0, make("span", { class: "soft" }, UNUSUAL));
+    this.box.replaceChildren(...sentences);
   }
 
   /** @type {(finding: Finding) => HTMLElement} */

@@ -5,12 +5,13 @@ import { isBlank, isInWord, isPunctuation, stripped, visible, withoutBlanks } fr
 /** @import { Typed } from "./characters.js" */
 
 /**
- * One piece according to the tokenizer: its span in code points, and the tokenizer's own word number, null for [CLS],
- * [SEP] and similar tokens.
+ * One piece according to the tokenizer: its span in code points, the tokenizer's own word number, null for [CLS], [SEP]
+ * and similar tokens, and whether the tokenizer has no piece there.
  *
- * @typedef {{ id: number, name: string, start: number, end: number, word: number | null }} Piece
+ * @typedef {{ id: number, name: string, start: number, end: number, word: number | null, isUnknown?: boolean }} Piece
  */
 
+const UNKNOWN = "[UNK]";
 const APOSTROPHES = "'’ʼ＇";
 
 // The tokens and words of a text, and which tokens are punctuation.
@@ -21,16 +22,26 @@ export function grouped(typed, pieces) {
   const groups = joined(numbers);
   return {
     n: pieces.length,
-    tokens: trimmed.map((_, i) => nameOf(trimmed, i, typed)),
+    tokens: trimmed.map((piece, i) => drawn(nameOf(trimmed, i, typed), [piece])),
     segments: pieces.map(() => 0),
     special: numbers.map((number) => Number(number === null)),
     groups,
-    words: groups.map((group) => wordOf(trimmed, group, typed)),
+    words: groups.map((group) => {
+      return drawn(
+        wordOf(trimmed, group, typed),
+        group.map((i) => trimmed[i]),
+      );
+    }),
     marks: trimmed.map(({ start, end }, i) => {
       return numbers[i] !== null && isPunctuation(stripped(typed.slice(start, end)).join(""));
     }),
   };
 }
+
+// A token or word as it is drawn, from its pieces: after [UNK] if that is what the model reads.
+/** @type {(text: string, pieces: Piece[]) => string} */
+const drawn = (text, pieces) =>
+  text !== UNKNOWN && pieces.some(({ isUnknown }) => isUnknown) ? `${UNKNOWN} ${text}` : text;
 
 /** @type {(piece: Piece, typed: Typed) => Piece} */
 function trim(piece, typed) {

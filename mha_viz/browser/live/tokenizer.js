@@ -149,7 +149,8 @@ export class Reader {
 
   /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
   #piece(id, name, [start, end], word) {
-    return { id, name, start, end, word: this.#rules.delimiters.includes(id) ? null : word };
+    const number = this.#rules.delimiters.includes(id) ? null : word;
+    return { id, name, start, end, word: number, isUnknown: number !== null && id === this.#rules.unknown };
   }
 }
 

@@ -20,6 +20,7 @@ export class Arched {
   #mirror = make("div", { class: "mirror", "aria-hidden": "true" }); // the text again, whose words can be measured
   #lines = svg("svg", { class: "bows", "aria-hidden": "true" });
   #bows = /** @type {Bows | null} */ (null);
+  #isHidden = false;
 
   /** @param {HTMLTextAreaElement} area */
   constructor(area) {
@@ -36,6 +37,13 @@ export class Arched {
     this.draw();
   }
 
+  // Whether arcs would give an answer away.
+  /** @type {(isHidden: boolean) => void} */
+  hide(isHidden) {
+    this.#isHidden = isHidden;
+    this.draw();
+  }
+
   /** @type {(bows: Bows) => void} */
   take(bows) {
     if (JSON.stringify(bows) === JSON.stringify(this.#bows)) return;
@@ -45,7 +53,8 @@ export class Arched {
 
   // Where the words are now: while somebody types, arcs stay under those that are still there.
   draw() {
-    const { words = [], links = [], colour = "" } = (this.box.classList.contains("arched") && this.#bows) || {};
+    const isShown = this.box.classList.contains("arched") && !this.#isHidden;
+    const { words = [], links = [], colour = "" } = (isShown && this.#bows) || {};
     const at = links.length ? this.#places(words) : null;
     const room = (this.box.clientHeight - (at?.at(-1)?.y ?? 0) - EDGE) / LOW; // below the last line
     const deep = Math.min(room, at?.some(({ y }) => y !== at[0].y) ? FLAT : DEEP);

@@ -84,19 +84,23 @@ class Sentence {
     if (isOther("examples")) part.list.replaceChildren(...data.examples.map((example, i) => this.#offered(example, i)));
     if (isOther("intro")) showIntro(part, data.intro);
     part.all.classList.toggle("plain", data.plain);
-    this.#drawLook(data);
+    if (["look", "answer", "opens"].some((name) => isOther(/** @type {keyof SentenceData} */ (name))))
+      this.#drawLook(data);
     if (isOther("text")) showExamples(part, !data.text.trim()); // an empty page offers its examples
     this.#last = data;
     this.#follow();
   }
 
-  // What to look for and, if another head is open, a button to the head that the text names; for a class, the answer.
+  // What to look for and, if another head is open, a button to the head that the text names; for a class, the answer,
+  // which the arcs would give away as long as it is hidden.
   /** @type {(data: SentenceData) => void} */
   #drawLook({ look, answer, opens }) {
     const open = opens && quietButton({ onclick: () => this.#send("example", opens.index) }, `Open ${opens.head}`);
-    const hidden = answer && [make("details", {}, make("summary", {}, "Answer"), answer)];
-    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...(hidden || []));
+    const ontoggle = () => this.#arched.hide(!hidden[0]?.open);
+    const hidden = answer ? [make("details", { ontoggle }, make("summary", {}, "Answer"), answer)] : [];
+    this.#part.look.replaceChildren(look, ...(open ? [" ", open] : []), ...hidden);
     this.#part.look.hidden = !look;
+    this.#arched.hide(hidden.length > 0);
   }
 
   /** @type {(example: Example, index: number) => HTMLElement} */

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -57,11 +58,11 @@ def badges(
 ) -> bytes:
     """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
     corpora that the ``roles`` were ``measured`` on, if they were; ``tour``, the step of the tour that is open;
-    ``opened``, how often the search has opened a head; ``quiet``, whether the strongest link would give away an answer
-    that the page hides; ``unusual``, what is unusual in this text, in words; ``turns``, the heads that a first visit
-    shows in turn, with what they hold; ``off``, what the drawing shows of heads that are switched off, as JSON;
-    ``recipes``, as :func:`shown_recipes`, with the cells of the ``wanted`` heads; ``arrows``, those between heads, if
-    they were asked for.
+    ``opened``, how often the search has opened a head; ``quiet``, whether words of the text would give away an
+    answer that the page hides; ``unusual``, what a pronoun refers to and what is unusual in this text, in words;
+    ``turns``, the heads that a first visit shows in turn, with what they hold; ``off``, what the drawing shows of
+    heads that are switched off, as JSON; ``recipes``, as :func:`shown_recipes`, with the cells of the ``wanted``
+    heads; ``arrows``, those between heads, if they were asked for.
 
     ``gold`` is the annotation of the text, if it has any: a head of a relation is then active if it is right at least
     once.
@@ -73,7 +74,7 @@ def badges(
         shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
         roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
         over_corpora = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
-        says = _unusual(attention, unusual(attention, findings, shows, habits), quiet)
+        says = _said(attention, unusual(attention, findings, shows, habits, quiet))
         recipes = shown_recipes(attention, full, gold)
         return json.dumps({**over_corpora, "unusual": says, "recipes": recipes}).encode()
 
@@ -112,12 +113,16 @@ def _turn(attention: Attention, head: str, pin: str) -> dict[str, Any]:
     return {"head": Head.parse(head).place(attention.heads), "pin": {"query": int(pin[1:]), "key": None}}
 
 
-def _unusual(attention: Attention, every: Iterable[Unusual], quiet: bool) -> list[dict[str, Any]]:
-    """Findings for the browser; ``quiet``: without links between words of the text."""
+def _said(attention: Attention, every: Iterable[Unusual]) -> list[dict[str, Any]]:
+    """Findings for the browser."""
     return [
-        {"head": one.head.place(attention.heads), "words": one.words, "pin": {"query": one.query, "key": one.key}}
+        {
+            "head": one.head.place(attention.heads),
+            "words": one.words,
+            "pin": {"query": one.query, "key": one.key},
+            "isUnusual": one.surprise < math.inf,
+        }
         for one in every
-        if not (quiet and one.kind == "link")
     ]
 
 

@@ -11,7 +11,6 @@ import streamlit as st
 from mha_viz.analysis.coreference import Anaphor, chunk
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.syntax import DIRECTIONS, Pointers, arcs, pointers
-from mha_viz.analysis.unusual import PRONOUNS
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import MhaVizError
@@ -21,6 +20,7 @@ from mha_viz.figures.glosses import labelled
 from mha_viz.figures.role_words import DIRECTIONS as IN_WORDS
 from mha_viz.models import catalog
 from mha_viz.numerals import counted, weight
+from mha_viz.text import english
 from mha_viz.ui import address, studies
 from mha_viz.ui.address import CaseInLink
 from mha_viz.ui.annotated import Annotated
@@ -251,7 +251,7 @@ def _links(
     """(dependent, head) or (pronoun, antecedent) of every strong link of a head, in the direction that it is known
     for."""
     if finding.role == "coreference":
-        pronouns = [i for i, word in enumerate(words) if i and word.casefold() in PRONOUNS]
+        pronouns = [i for i, word in enumerate(words) if i and english.is_pronoun(word)]
         return [(i, j) for i in pronouns if weights[i, j := int(weights[i, :i].argmax())] > LIKELY]
     way = finding.detail.split()[1]
     target = pointed.column[at] if way == "head_to_dep" else pointed.row[at]

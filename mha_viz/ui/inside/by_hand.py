@@ -49,7 +49,7 @@ def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequenc
     columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), f"power {power}", "share"]
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
     for token in tokens:
-        name = plain(trace.text.tokens[token].text[:24])
+        name = plain(trace.text.tokens[token].drawn[:24])
         cells = [f"{name}", decimal(row.products[token]), decimal(row.scores[token])]
         if trace.mask[query, token]:
             cells[1:] = ["masked", "−∞"]
@@ -71,7 +71,7 @@ def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping
     for at, token in enumerate(trace.text.tokens):
         score = None if trace.mask[query, at] else float(row.scores[at])
         rest = (row.lowered, float(row.powers[at]), float(row.shares[at]))
-        rows.append((at, token.text, float(row.products[at]), score, *rest))
+        rows.append((at, token.drawn, float(row.products[at]), score, *rest))
     return Table(columns, tuple(rows), dict(about))
 
 
@@ -84,9 +84,9 @@ def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[
     ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
     if query == key:
         ring = {query: ("query and key", theme.heads[1])}
-    words = "".join(_word(token, trace.text.tokens[token].text[:24], ring.get(token)) for token in tokens)
+    words = "".join(_word(token, trace.text.tokens[token].drawn[:24], ring.get(token)) for token in tokens)
     weight = percent(float(trace.weights[head, query, key]))
-    ends = [escape(trace.text.tokens[token].text[:24]) for token in (query, key)]
+    ends = [escape(trace.text.tokens[token].drawn[:24]) for token in (query, key)]
     st.html(
         f'<p class="inside-held" aria-label="The held words">{words}'
         f"<span>“{ends[0]}” → “{ends[1]}”: {weight}</span></p>"

@@ -112,7 +112,7 @@ def _code(attention: Attention, head: Head, query: int) -> str:
 
 def _about(attention: Attention, head: Head, query: int, key: int) -> str:
     """What the charts of this page show, for their captions."""
-    words = [f"{name} “{shortened(attention.text.tokens[t].text, 30)}” (token {t})" for name, t in
+    words = [f"{name} “{shortened(attention.text.tokens[t].drawn, 30)}” (token {t})" for name, t in
              (("query", query), ("key", key))]  # fmt: skip
     return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
 
@@ -166,7 +166,7 @@ def _token(value: str | None, n: int) -> int | None:
 def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
     """The controls for layer, query and key. The URL is the state, so that Back and links move the controls too."""
     tokens = attention.text.tokens
-    labels = [f"{i}  {token.text[:24]}" for i, token in enumerate(tokens)]
+    labels = [f"{i}  {token.drawn[:24]}" for i, token in enumerate(tokens)]
     bound(
         st.selectbox, "Layer", "head", head.layer, range(attention.layers), key="inside_layer", width=76, required=True,
         change=lambda layer: _opened(Head(layer, head.head)),

@@ -64,7 +64,7 @@ def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
     above = parts.above_mean
     order = np.argsort(-above, axis=None, kind="stable")[:REASONS]
     largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above.shape), strict=True)]
-    query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].text[:24])}</bdi>”" for token in (o.query, parts.key))
+    query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].drawn[:24])}</bdi>”" for token in (o.query, parts.key))
     reasons = [
         f"{_link(o, parts, a, names)}{f' of {query}' * first} meets {_link(o, parts, b, names)}"
         f"{f' of {key}' * first} (<b>+{decimal(above[a, b])}</b>: {decimal(parts.values[a, b])}, mean "

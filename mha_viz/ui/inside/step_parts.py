@@ -44,7 +44,7 @@ class OpenStep:
 
     def word(self, token: int) -> str:
         """A token in quotation marks, for Markdown."""
-        return f"“{plain(self.trace.text.tokens[token].text[:30])}”"
+        return f"“{plain(self.trace.text.tokens[token].drawn[:30])}”"
 
 
 def halves() -> tuple[Any, Any]:

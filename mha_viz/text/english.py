@@ -1,0 +1,155 @@
+"""Which words of an English text are function words, third-person pronouns, or may be nouns.
+
+There is no tagger. A function word is one of a closed list. A word may be a noun or a name unless it is a function
+word, a number or a word of a list of verbs, adjectives and adverbs, or ends like one; after a determiner a verb's form
+is a noun ("the call"), after a subject or an auxiliary it is none, and a capital within a sentence makes a name. Of the
+words that the finding on pronouns (:mod:`mha_viz.analysis.unusual`) names in sentences of three treebanks, 94 in 100
+are tagged NOUN or PROPN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def listed(separated: str) -> frozenset[str]:
+    """The words of a text that blanks separate."""
+    return frozenset(separated.split())
+
+
+# Of the third person.
+PRONOUNS = listed("he him his himself she her hers herself it its itself they them their theirs themselves")
+_DETERMINERS = listed(
+    "a an the this these those my your his her its our their whose no every each some any another which what"
+)
+_PREPOSITIONS = listed(
+    "about above across against along amid among around as at before behind below beneath beside besides "
+    "between beyond by despite down during except for from in inside into like near of off on onto out outside "
+    "over past per through throughout toward towards under underneath up upon via with within without after"
+)
+_SUBJECTS = listed("i you he she we they it who")
+_AUXILIARIES = listed(
+    "am is are was were be been being do does did can could will would shall should may might must cannot"
+)
+FUNCTION_WORDS = (
+    PRONOUNS
+    | _DETERMINERS
+    | _PREPOSITIONS
+    | _SUBJECTS
+    | _AUXILIARIES
+    | listed(
+        "that all both either neither half such other me mine myself us ours ourselves yours yourself yourselves "
+        "whom whoever whatever one ones oneself someone somebody something anyone anybody anything everyone "
+        "everybody everything nobody nothing none doing done have has had having ought not and or but nor so yet if "
+        "because although though while when whenever where wherever whereas unless until till since than whether "
+        "once lest to here there then now too also very just only even still already again ever never always often "
+        "sometimes soon how why however therefore thus hence perhaps maybe quite rather almost much many more most "
+        "less least few little several enough own same yes oh let we"
+    )
+)
+_CONTRACTED = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m")
+_IRREGULAR = frozenset(("can't", "won't", "shan't", "ain't", "cant", "wont", "dont", "gonna", "wanna", "gotta"))
+_VERBS = listed(
+    "accept add admit agree allow answer appear apply argue arrive ask assume avoid bark become begin believe "
+    "belong bite blame borrow break bring build burn buy call care carry catch change chase choose claim clean "
+    "climb close come complain contain continue cook cost count cover create cross cry cut decide deny depend "
+    "describe destroy develop die disappear discover discuss drink drive drop eat enjoy enter escape exist "
+    "expect explain fail fall feed feel fight fill find finish fit fix flee fly follow forget forgive freeze "
+    "get give go grow guess happen hate hear help hide hit hold hope hurt identify ignore imagine improve "
+    "include increase invite join jump keep kick kill kiss know laugh lay lead learn leave lend let lie lift "
+    "like listen live look lose love make marry matter mean meet melt mention miss move need notice obey occur "
+    "offer open order own paint pass pay persuade pick play point prefer prepare pretend prevent produce "
+    "promise protect prove provide pull push put reach read realize receive recognize recommend refuse remain "
+    "remember remind remove repeat replace require return ride ring rise run save say see seek seem sell send "
+    "serve set share shine shout show shut sing sink sit sleep smell smile solve speak spend spill stand start "
+    "stay steal stick stop study succeed suggest support suppose surprise survive swim take talk taste teach "
+    "tear tell thank think throw touch travel treat try turn understand use visit wait wake walk want warn wash "
+    "waste watch wear win wish wonder work worry write"
+)
+_PAST = listed(
+    "ate became began bent bit blew bought broke brought built came caught chose cost cut did drank drew drove "
+    "fed fell fallen felt fled flew fought forgave forgot forgotten found froze frozen gave given went gone got "
+    "gotten grew grown heard held hid hidden hit hung hurt kept knew known laid lain led left lent lit lost "
+    "made meant met paid quit ran rang read rode ridden risen rose said sang sank sat saw seen sent shook "
+    "shaken shone shot shown slept slid sold sought spent spilt spoke spoken spun stood stole stolen stuck "
+    "struck sung sunk swam swept swore taken taught thought threw thrown told took tore torn understood woke "
+    "won wore worn wove wrote written"
+)
+# Adjectives, adverbs, numerals and interjections.
+_MODIFIERS = listed(
+    "ago aground alone apart aside asleep awake away back early else far fast forward hard home late later low "
+    "nearby nevertheless instead next okay ok please right straight today together tomorrow tonight well "
+    "yesterday yeah um uh hello hi hey wow alright anyway anyways anywhere somewhere nowhere everywhere "
+    "thereafter afraid alive angry available aware bad beautiful best better big black blue bored brave bright "
+    "broken brown busy certain cheap clear clever cold cool correct dark dead dear deep different difficult "
+    "dirty dry easy empty expensive fair false famous fat final fine first foolish free fresh friendly full "
+    "funny gentle glad good great green grey guilty happy healthy heavy high hot huge hungry ill important "
+    "impossible innocent kind large last lazy light likely lonely long loud lucky mad main narrow new nice old "
+    "older particular pleased poor popular possible pretty proud quick quiet rare ready real red rich rough sad "
+    "safe second serious shallow sharp short shy sick similar simple slow small smart soft sorry special steep "
+    "strange strong stupid sure sweet tall taller thick thin third thirsty tight tiny tired true ugly unable "
+    "urgent warm weak wet white whole wide wild wise worse worst wrong yellow young younger two three four five "
+    "six seven eight nine ten eleven twelve hundred thousand million"
+)
+# Nouns that end like a form of a verb or like an adverb.
+_NOUNS = listed(
+    "bed seed feed speed weed breed shed sled reed deed steed greed creed family fly reply ally belly italy "
+    "july bully supply assembly butterfly jelly lily monopoly rally anomaly holly polly sally billy kelly emily "
+    "molly lilly willy thing king ring string spring morning evening ceiling wedding wing sibling "
+    "clothing sting pudding earring darling duckling offspring beijing herring lightning ned "
+    "fred ted alfred"
+)
+_ADJECTIVAL = ("ous", "ful", "able", "ible", "less", "ish", "ive")
+_OPENS = ".!?…:;\"“”'‘’«»(["  # a word after one of these may have a capital for this reason
+
+
+def lower(word: str) -> str:
+    """The word in lower case, with a straight apostrophe."""
+    return word.casefold().replace("’", "'")
+
+
+def _contracted(word: str) -> str:
+    """What an English contraction begins with: "it's" begins with "it"; any other word itself."""
+    return next((word.removesuffix(end) for end in _CONTRACTED if word.endswith(end) and word != end), word)
+
+
+def is_closed_class(word: str) -> bool:
+    """Whether a word is of a closed class, contracted or not."""
+    written = lower(word)
+    return written in _IRREGULAR or _contracted(written) in FUNCTION_WORDS
+
+
+def is_pronoun(word: str) -> bool:
+    """Whether a word is a third-person pronoun, contracted or not."""
+    return _contracted(lower(word)) in PRONOUNS
+
+
+def nouns(words: Sequence[str]) -> list[bool]:
+    """For each word of a text in order, punctuation marks included, whether it may be a noun or a name."""
+    shouts = all(word == word.upper() for word in words if word[:1].isalpha())
+    return [_may_be_noun(word, words[i - 1] if i else ".", shouts) for i, word in enumerate(words)]
+
+
+def _may_be_noun(word: str, before: str, shouts: bool) -> bool:
+    written, last = lower(word), lower(before)
+    if is_closed_class(word) or not any(character.isalpha() for character in word):
+        return False
+    if word[0].isupper() and not shouts and last not in _OPENS:
+        return True
+    of_noun = last in _DETERMINERS or last in _MODIFIERS or (last.endswith("'s") and not is_closed_class(last))
+    if written in _NOUNS:
+        return True
+    if written in _MODIFIERS or written.endswith("ly") or (written.endswith("ed") and len(written) > 3):
+        return False
+    if written.endswith("ing") and len(written) > 4:
+        return of_noun
+    if _is_verb(written):
+        return of_noun or last in _PREPOSITIONS
+    is_predicate = last in _SUBJECTS or last in _AUXILIARIES or last in ("to", "not") or last.endswith("n't")
+    return not is_predicate and (of_noun or not written.endswith(_ADJECTIVAL))
+
+
+def _is_verb(written: str) -> bool:
+    """Whether this is a form of a listed verb; those in -ed and -ing need no list."""
+    bases = (written, written.removesuffix("s"), written.removesuffix("es"), f"{written.removesuffix('ies')}y")
+    return written in _PAST or any(base in _VERBS for base in bases)

@@ -1,0 +1,89 @@
+"""The function words of languages with Latin letters, by which a text's language is recognised; letters of other
+scripts.
+
+The lists are short: the most frequent articles, pronouns, prepositions, conjunctions and auxiliaries of each language,
+without forms that are content words of another (Italian "ai"). Those of English are in :mod:`mha_viz.text.english`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from mha_viz.text import english
+
+ENGLISH = "en"
+LEAST = 2  # different function words of a language, and more than English has, from which on a text is in it
+LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
+    ENGLISH: english.FUNCTION_WORDS,
+    "de": english.listed(
+        "der die das den dem des ein eine einen einem einer und oder aber weil dass daß wenn als ob ich du er sie "
+        "es wir ihr ihn ihm ihnen mich mir dich sich mein meine sein seine seiner ihre ihren nicht kein keine ist "
+        "sind war waren bin bist wird werden wurde hat haben hatte kann konnte muss soll will auf aus bei mit "
+        "nach von vom vor zu zum zur für über unter durch gegen ohne um im am auch noch nur schon sehr so wie was "
+        "wer wo hier dort da dann denn doch man in an so her hin"
+    ),
+    "fr": english.listed(
+        "le la les l un une des du de et ou mais que qui quoi dont où je tu il elle nous vous ils elles me te se "
+        "lui leur mon ma mes ton ta tes son sa ses notre votre ne pas plus est sont était étaient suis es a ont "
+        "avait sera être avoir dans sur sous avec sans pour par chez entre vers parce quand comme si ce cet cette "
+        "ces au aux en y très aussi"
+    ),
+    "es": english.listed(
+        "el la los las un una unos unas y o pero porque que quien cuando donde como si yo tú él ella nosotros "
+        "ellos ellas me te se lo le les mi mis tu tus su sus no es son era eran está están estaba estaban ha han "
+        "había fue ser de del al a en con sin por para sobre entre hasta desde muy más también ya este esta estos "
+        "ese esa"
+    ),
+    "it": english.listed(
+        "il lo la gli le un uno una e o ma perché che chi quando dove come se io tu lui lei noi voi loro mi ti si "
+        "ci mio mia suo sua non è sono era erano ha hanno aveva di del della dei delle da dal in nel nella con su "
+        "sul sulla per tra fra molto anche più questo questa quello quella al alla"
+    ),
+    "pt": english.listed(
+        "o a os as um uma e ou mas porque que quem quando onde como se eu tu ele ela nós eles elas me te lhe meu "
+        "minha seu sua não é são era eram está estava foi ser tem tinha de do da dos das em no na nos nas com sem "
+        "por para pelo pela sobre entre até muito mais também já este esta esse essa ao à"
+    ),
+    "nl": english.listed(
+        "de het een en of maar omdat dat die wie wat waar wanneer als ik jij je hij zij ze wij we jullie hem haar "
+        "hun mijn zijn niet geen is was waren ben heeft hebben had wordt werd kan moet zal op in uit bij met na "
+        "van voor naar te om over onder door tegen zonder ook nog al zeer zo hier daar dan er"
+    ),
+})  # fmt: skip
+
+
+def parts_of(word: str) -> list[str]:
+    """The parts of a word around its apostrophes, in lower case: "qu'il" has two."""
+    return word.casefold().replace("’", "'").split("'")
+
+
+def language_of(words: Sequence[str]) -> str:
+    """The code of the language that a text is in, by its function words; empty where that is not clear: LEAST that
+    English has not, and more than are English alone, make another language, and one that no other has makes English."""
+    read = {part for word in words for part in parts_of(word)}
+    own = {code: read & known - LANGUAGES[ENGLISH] for code, known in LANGUAGES.items()}
+    best = max(own, key=lambda code: len(own[code]))
+    of_english = read & LANGUAGES[ENGLISH] - LANGUAGES[best] if own[best] else read & LANGUAGES[ENGLISH]
+    if len(own[best]) >= LEAST and len(own[best]) > len(of_english):
+        return best
+    return ENGLISH if len(of_english) > len(own[best]) else ""
+
+
+def is_function_word(word: str, language: str = ENGLISH) -> bool:
+    """Whether a word is an article, pronoun, preposition, conjunction, particle or auxiliary of a language, contracted
+    or not; of English where the language is not known (empty)."""
+    if language in ("", ENGLISH):
+        return english.is_closed_class(word)
+    return any(part in LANGUAGES[language] for part in parts_of(word))
+
+
+def has_other_letters(words: Sequence[str]) -> bool:
+    """Whether a word has letters of a script other than Latin. A single Greek letter is a symbol, as in "µm"."""
+    for word in words:
+        letters = [letter for letter in unicodedata.normalize("NFKC", word) if letter.isalpha()]
+        others = [name for letter in letters if "LATIN" not in (name := unicodedata.name(letter, "LATIN"))]
+        if len(others) > 1 or (others and "GREEK" not in others[0]):
+            return True
+    return False

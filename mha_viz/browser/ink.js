@@ -141,15 +141,17 @@ export function cutText(context, text, width) {
   return cut;
 }
 
-// Isolated left-to-right placement of text in any script.
+// Isolated left-to-right placement of text in any script; returns how wide it is.
 /**
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
- *   CanvasTextAlign) => void}
+ *   CanvasTextAlign) => number}
  */
 export function write(context, text, x, y, width, align) {
+  const cut = cutText(context, text, width);
   context.textAlign = align;
   context.textBaseline = "middle";
-  context.fillText(`\u2068${cutText(context, text, width)}\u2069`, x, y);
+  context.fillText(`\u2068${cut}\u2069`, x, y);
+  return widthOf(context, cut);
 }
 
 // Width of the widest text among rows and columns; measured once for each list of rows.

@@ -14,7 +14,7 @@ from mha_viz.errors import SettingError
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
-from mha_viz.figures.links import TOP, link_marks, strand, token_room
+from mha_viz.figures.links import TOP, line_foot, link_marks, strands_of, token_room
 from mha_viz.figures.panels import MOST, Panel, held_by_panels
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import (
@@ -25,6 +25,7 @@ from mha_viz.figures.view import (
     check_pin,
     faint_cells,
     faint_links,
+    few_links,
     painted,
     scale_colours,
     span,
@@ -34,7 +35,7 @@ from mha_viz.figures.view import (
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
 NARROWEST = {"heatmap": 230, "links": 270}
-STRENGTHS = {"heatmap": "Colour", "links": "Opacity"}  # the visual property that shows how large a weight is
+STRENGTHS = {"heatmap": "Colour", "links": "Width and darkness"}  # the visual property that shows how large a weight is
 
 As = Literal["heatmap", "links"]
 
@@ -63,22 +64,24 @@ def compare(
     theme = THEMES[size.look]
     across = columns or columns_for(len(panels), size.pixels, kind)
     width = (max(size.pixels, across * 80 + (across - 1) * GAP) - (across - 1) * GAP) / across
+    whole_width = across * width + (across - 1) * GAP
     held = held_by_panels(panels, view, pin_of, diff)
-    most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - FOOT
+    parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
+    scale = span(view.scale, parts)
+    few = next(filter(None, (few_links(units(p.attention, view), view) for p in panels)), "")
+    foot, below = _shared_scale(kind, scale, whole_width, theme, parts, few)
+    most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
         panels, held, view, kind, width, theme, not size.transparent, height=most_high, spacing=ON_PAPER
     )
     marks, bottom = _rows(
         [_panel(panels, *each, width, theme) for each in zip(panels, drawings, strict=True)], width, across
     )
-    parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     hardly_seen = faint_links if kind == "links" else faint_cells
-    scale = span(view.scale, parts)
-    whole_width = across * width + (across - 1) * GAP
     drawn = Drawing(
         whole_width,
-        bottom + FOOT,
-        (*marks, *_shared_scale(kind, scale, whole_width, bottom, theme, scale_colours(parts, theme))),
+        bottom + below,
+        (*marks, *moved(foot, 0, bottom)),
         background=None if size.transparent else theme.paper,
         notes=(*hardly_seen(view, parts), *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
         **figure_words(panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of),
@@ -87,12 +90,16 @@ def compare(
 
 
 def _shared_scale(
-    kind: As, scale: str, width: float, top: float, theme: Theme, colours: tuple[str, ...]
-) -> tuple[Mark, ...]:
-    """The scale below all panels: what their colours or opacities mean."""
-    ramp = (theme.paper, theme.ink) if kind == "links" else colours
-    words = f"one scale{' of opacity' if kind == 'links' else ''}, {scale}"
-    return scale_bar(width, top + FOOT / 2, 90, theme, ramp, words)
+    kind: As, scale: str, width: float, theme: Theme, parts: Sequence[Block], few: str
+) -> tuple[tuple[Mark, ...], float]:
+    """The scale below all panels: what their colours, or the width and darkness of lines, mean; and its height.
+    ``few``: which links are drawn."""
+    whole = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
+    if kind != "links":
+        return scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), whole), FOOT
+    colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
+    whose = f"{few} of each" if few and len(parts) > 1 else few
+    return line_foot(parts, colour, theme.signed[1], (whole, scale), whose, width, theme)
 
 
 def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
@@ -173,7 +180,7 @@ def drawings_of(
     drawings = []
     for panel, axes, part, spot in zip(panels, every, parts, held, strict=True):
         if kind == "links":
-            strands = [strand(panel.attention, panel.head, view, axes, theme, top)]
+            strands = strands_of(panel.attention, [panel.head], view, axes, theme, top)
             drawn, spread = link_marks(strands, axes, spot, width, theme, room, height - TOP, spacing)
             drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:

@@ -51,7 +51,8 @@ def lines_of(drawing: Drawing) -> list[Line]:
     """Every line of a diagram that is set in one column, in the order of the drawing, without the samples of a key."""
     words = [m for m in drawing.marks if isinstance(m, Text) and (m.text[:4] == "word" or m.text[0] == "[")]
     queries, keys = ([m for m in words if m.anchor == anchor] for anchor in ("end", "start"))
-    curves = [m for m in drawing.marks if isinstance(m, Curve) and m.points[0][0] > max(word.x for word in queries)]
+    last = max(word.y + word.size for word in words)
+    curves = [m for m in drawing.marks if isinstance(m, Curve) and m.points[0][1] < last]
     return [Line(_nearest(queries, m.points[0][1]), _nearest(keys, m.points[3][1]), m) for m in curves]
 
 
@@ -183,15 +184,15 @@ def numbers_of(drawing: Drawing) -> list[Text]:
 
 
 def word_beside(drawing: Drawing, number: Text) -> Text:
-    """The word that a number stands behind: nearest in its row, on its side."""
-    words = [
-        m
-        for m in drawing.marks
-        if isinstance(m, Text) and m is not number and m.anchor == number.anchor and m.text[0] in "w["
-    ]
-    word = min(words, key=lambda one: abs(one.y - number.y))
-    assert abs(word.y - number.y) < number.size / 2
+    """The word that a number stands behind: that which ends nearest before it, in its row."""
+    words = [m for m in drawing.marks if isinstance(m, Text) and m.text[0] in "w[" and abs(m.y - number.y) < m.size / 2]
+    word = min(words, key=lambda one: abs(number.x - _end(one)))
+    assert 0 < number.x - _end(word) < number.size
     return word
+
+
+def _end(word: Text) -> float:
+    return word.x + (fonts.width(word.text, word.size, word.weight) if word.anchor == "start" else 0)
 
 
 @pytest.mark.parametrize("pin", ["", "q4", "k3", "q4k3"])
@@ -212,15 +213,10 @@ def test_a_number_stands_behind_the_word_of_its_line_and_on_no_line(words: int, 
         begin, end = (pick(x for one in lines for x, _ in one.curve.points) for pick in (min, max))
         for number in numbers:
             word = word_beside(drawing, number)
-            wide = fonts.width(number.text, number.size, 600)
-            is_query = number.anchor == "end"
-            edge = fonts.width(word.text, word.size, word.weight)
-            if is_query:  # outside of the words, so that no line runs below it
-                assert number.x < word.x - edge < begin
-                assert number.x - wide >= 0
-            else:
-                assert end < word.x + edge < number.x
-                assert number.x + wide <= drawing.width
+            is_query = word.anchor == "end"
+            assert is_query is (pin == "k3")
+            right = number.x + fonts.width(number.text, number.size, 600)
+            assert right <= begin if is_query else end < number.x and right <= drawing.width  # no line runs below it
             assert float(number.text) >= 0.05
             own = [one for one in lines if (one.query if is_query else one.key) == word.text]
             weights = [weight_of(attention, one, head) for one in own]

@@ -85,9 +85,9 @@ export function linksLayout(width, R, C, height, label, tallest = 34, numbers = 
   const [wide, written] = [numbers[0] * digits, numbers[1]];
   const behind = Math.ceil(wide * written) + 6;
   const column = Math.max(40, Math.min(label, Math.floor(width * 0.38) - behind));
-  const left = behind + column + 8;
+  const right = width - behind - column - 8;
   const whole = rowHeight * Math.max(R, C);
-  return { rowHeight, left, right: width - left, column, width, height: whole, digits, wide, written };
+  return { rowHeight, left: column + 8, right, column, width, height: whole, digits, wide, written };
 }
 
 // Heatmap: square cells of at least 2 pixels with labels above and beside them; long texts scroll instead of blurring.

@@ -103,7 +103,9 @@ function strokes(context, { focus }, head, layout, [above, below], shift) {
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
-  const { left, right } = layout;
+  const { right, wide, written } = layout;
+  // Where numbers stand behind the queries, lines begin behind these.
+  const left = layout.left + (focus && focus.row === null ? wide * written + BEHIND : 0);
   /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (right - left) * 0.42;
@@ -154,8 +156,9 @@ function tokens(context, scene, layout, look, [above, below]) {
       context.fillStyle = held ? look.accent : unit.special || !strong ? look.muted : look.ink;
       context.font = look.textFont(size, held ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
-      const wide = write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left") + BEHIND;
-      numbers(context, numbered(scene, isQuery, i), isQuery ? x - wide : x + wide, y, isQuery, scene, layout, look);
+      const wide = write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left");
+      const behind = (isQuery ? x : x + wide) + BEHIND;
+      numbers(context, numbered(scene, isQuery, i), behind, y, scene, layout, look);
     });
   side(scene.rows, true);
   side(scene.cols, false);
@@ -213,21 +216,19 @@ function linkTo(head, isQuery, i, focus) {
 
 // Numbers behind a word, over the colours of their heads if there are several.
 /**
- * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], x: number, y: number, isQuery: boolean, scene:
- *   LinkScene, layout: LinksLayout, look: Look) => void}
+ * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], x: number, y: number, scene: LinkScene,
+ *   layout: LinksLayout, look: Look) => void}
  */
-function numbers(context, list, x, y, isQuery, { heads }, { digits, wide, written }, look) {
-  const side = isQuery ? -1 : 1;
+function numbers(context, list, x, y, { heads }, { digits, wide, written }, look) {
   list.slice(0, written).forEach(({ head, weight }, slot) => {
-    const at = x + side * slot * wide;
+    const at = x + slot * wide;
     context.font = look.numberFont(digits);
     context.fillStyle = look.ink;
-    context.textAlign = isQuery ? "right" : "left";
+    context.textAlign = "left";
     context.textBaseline = "middle";
     context.fillText(number(weight, head.part), at, y + 0.5);
     if (heads.length === 1) return;
-    const bar = wide * 0.9;
     context.fillStyle = head.colour;
-    context.fillRect(isQuery ? at - bar : at, y + digits * 0.6, bar, 2);
+    context.fillRect(at, y + digits * 0.6, wide * 0.9, 2);
   });
 }

@@ -120,8 +120,8 @@ def grid_layout(width: float, layers: int, heads: int, height: float = TALL, lar
 
 class LinksLayout(NamedTuple):
     """Queries in a left column, keys in a right one, ``row_height`` apart; lines lead from ``left`` to ``right``.
-    Behind the tokens, which are ``column`` wide, there is room for ``written`` numbers, ``wide`` each, of letters of
-    size ``digits``."""
+    Behind the keys, which are ``column`` wide, there is room for ``written`` numbers, ``wide`` each, of letters of size
+    ``digits``; behind the queries, lines leave it where numbers stand there."""
 
     row_height: float
     left: float
@@ -167,8 +167,9 @@ def links_layout(
     wide, written = numbers[0] * digits, numbers[1]
     behind = math.ceil(wide * written) + 6
     column = max(40, min(label, math.floor(width * 0.38) - behind))
-    left = behind + column + 8
-    return LinksLayout(row_height, left, width - left, column, width, row_height * most, digits, wide, written)
+    return LinksLayout(
+        row_height, column + 8, width - behind - column - 8, column, width, row_height * most, digits, wide, written
+    )
 
 
 class HeatmapLayout(NamedTuple):

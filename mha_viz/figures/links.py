@@ -265,7 +265,10 @@ def apart(heads: int, layout: LinksLayout) -> list[float]:
 
 def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift: float) -> list[Curve]:
     """The lines of one head, weak ones first, each whole from token to token."""
-    reach = bend(layout.left, layout.right)
+    begin, end = layout.left, layout.right
+    if held is not None and held.row is None:  # numbers stand behind the queries: lines begin behind these
+        begin += layout.wide * layout.written + BEHIND
+    reach = bend(begin, end)
     mask = strand.drawn if held is None else strand.chosen
     rows, cols = (
         range(count) if at is None else [at]
@@ -277,7 +280,7 @@ def strand_curves(strand: Strand, held: Focus | None, layout: LinksLayout, shift
         y1, y2 = (r + 0.5) * layout.row_height + shift, (c + 0.5) * layout.row_height + shift
         strength = level / LEVELS
         line = strand.below if strand.part.w[r, c] < 0 else strand.colour
-        points = ((layout.left, y1), (layout.left + reach, y1), (layout.right - reach, y2), (layout.right, y2))
+        points = ((begin, y1), (begin + reach, y1), (end - reach, y2), (end, y2))
         made.append(Curve(points, line, 1 + 2.5 * strength, opacity(strength), strand.dash))
     return made
 
@@ -299,18 +302,18 @@ def _token(
     weight: Strength = 600 if held is not None and held_here == i else 400
     colour = theme.accent if weight == 600 else theme.muted if unit.special or not strong else theme.ink
     y = (i + 0.5) * layout.row_height
-    x, side = (layout.left - 8, -1) if is_query else (layout.right + 8, 1)
-    anchor: Anchor = "end" if is_query else "start"
     text = fonts.cut(unit.text, size, layout.column, weight)
+    x, behind = layout.left - 8, layout.left - 8
+    anchor: Anchor = "end"
+    if not is_query:
+        x, anchor, behind = layout.right + 8, "start", layout.right + 8 + fonts.width(text, size, weight)
     marks: list[Mark] = [Text(x, y, text, size, colour, weight=weight, anchor=anchor)]
-    x += side * (fonts.width(text, size, weight) + BEHIND)
     for slot, (strand, row, col) in enumerate(_numbered(strands, is_query, i, held)[: layout.written]):
-        at = x + side * slot * layout.wide
+        at = behind + BEHIND + slot * layout.wide
         number = strand.part.written(float(strand.part.w[row, col]))
-        marks.append(Text(at, y + 0.5, number, layout.digits, theme.ink, weight=600, anchor=anchor))
+        marks.append(Text(at, y + 0.5, number, layout.digits, theme.ink, weight=600))
         if len(strands) > 1:  # whose number it is
-            bar = layout.wide * 0.9
-            marks.append(Rect(at if side > 0 else at - bar, y + layout.digits * 0.6, bar, 2, fill=strand.colour))
+            marks.append(Rect(at, y + layout.digits * 0.6, layout.wide * 0.9, 2, fill=strand.colour))
     return marks
 
 

@@ -12,7 +12,7 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
+from mha_viz.figures.heatmap import BESIDE, FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, thinned, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
 from mha_viz.figures.links import TOP, line_foot, link_marks, strands_of, token_room
 from mha_viz.figures.panels import MOST, Panel, held_by_panels
@@ -68,8 +68,8 @@ def compare(
     held = held_by_panels(panels, view, pin_of, diff)
     parts = [block(p.attention, p.head, view, units(p.attention, view)) for p in panels]
     scale = span(view.scale, parts)
-    few = next(filter(None, (few_links(units(p.attention, view), view) for p in panels)), "")
-    foot, below = _shared_scale(kind, scale, whole_width, theme, parts, few)
+    few = next(filter(None, (few_links(units(p.attention, view), view) for p in panels if kind == "links")), "")
+    _, below = _shared_scale(kind, scale, whole_width, theme, parts, few)
     most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
         panels, held, view, kind, width, theme, not size.transparent, height=most_high, spacing=ON_PAPER
@@ -77,6 +77,8 @@ def compare(
     marks, bottom = _rows(
         [_panel(panels, *each, width, theme) for each in zip(panels, drawings, strict=True)], width, across
     )
+    missing = next((drawing.missing for drawing in drawings), "")  # all have the same layout
+    foot, _ = _shared_scale(kind, scale, whole_width, theme, parts, few or missing)
     hardly_seen = faint_links if kind == "links" else faint_cells
     drawn = Drawing(
         whole_width,
@@ -90,16 +92,18 @@ def compare(
 
 
 def _shared_scale(
-    kind: As, scale: str, width: float, theme: Theme, parts: Sequence[Block], few: str
+    kind: As, scale: str, width: float, theme: Theme, parts: Sequence[Block], note: str
 ) -> tuple[tuple[Mark, ...], float]:
     """The scale below all panels: what their colours, or the width and darkness of lines, mean; and its height.
-    ``few``: which links are drawn."""
+    ``note``: which links are drawn, or which labels."""
     whole = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
-    if kind != "links":
-        return scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), whole), FOOT
-    colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
-    whose = f"{few} of each" if few and len(parts) > 1 else few
-    return line_foot(parts, colour, theme.signed[1], (whole, scale), whose, width, theme)
+    if kind == "links":
+        colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
+        whose = f"{note} of each" if note and len(parts) > 1 else note
+        return line_foot(parts, colour, theme.signed[1], (whole, scale), whose, width, theme)
+    bar = scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), whole)
+    has_room = note and fonts.width(note, 11) + 90 + fonts.width(whole, 11) + 2 * GAP <= width
+    return ((Text(0, FOOT / 2, note, 11, theme.muted), *bar) if has_room else bar), FOOT
 
 
 def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
@@ -152,9 +156,12 @@ def columns_for(count: int, width: float, kind: As) -> int:
 
 
 class PanelDrawing(NamedTuple):
+    """What is drawn of a panel; ``missing``: what is said of labels that are left out."""
+
     marks: tuple[Mark, ...]
     height: float
     notes: tuple[Note, ...] = ()
+    missing: str = ""
 
 
 def drawings_of(
@@ -186,7 +193,7 @@ def drawings_of(
         else:
             matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
             drawn, layout = matrix_marks(matrix, width, theme, lines, largest, room, BESIDE)
-            drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout)))
+            drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout), thinned(layout)))
     return drawings
 
 

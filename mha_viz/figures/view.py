@@ -37,6 +37,8 @@ GRAMMAR = {name: VALUES[name].replace("|", ", ") for name in ("unit", "special",
     "pin": "q10, a query token; k1, a key token; q10k1, the link between them",
 }
 
+_ORDINAL = {2: "nd", 3: "rd"}
+
 Mask = npt.NDArray[np.bool_]
 Shades = npt.NDArray[np.uint8]
 
@@ -276,6 +278,11 @@ def few_links(axes: Axes, view: View) -> str:
     if view.pin or not is_crowded(axes):
         return ""
     return f"the {STRONGEST} strongest links between {view.unit if view.unit == 'words' else 'tokens'}"
+
+
+def every_named(every: int, what: str = "token") -> str:
+    """The words for labels of which only each ``every``-th has room, "every 2nd token is named"; empty if all have."""
+    return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is named"
 
 
 def link_scale(scale: str) -> str:

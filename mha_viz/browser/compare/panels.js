@@ -1,6 +1,6 @@
 // The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
 import { block, fewLinks, linksOf } from "../geometry.js";
-import { heatmapLabel } from "../heatmap.js";
+import { heatmapLabel, thinned } from "../heatmap.js";
 import { signColours } from "../ink.js";
 import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { lineRamp, linksLabel } from "../links.js";
@@ -139,7 +139,8 @@ function drawPanel(stores, panel, index, here, all) {
   drawCanvasPair(panel, { rows, cols, head, ...links, focus: null }, focus, all, look);
   panel.says.replaceChildren(...panelSays(stores, index, here));
   panel.says.classList.toggle("rest", !here);
-  const note = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
+  const hidden = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
+  const note = [hidden, view.as === "links" ? "" : thinned(panel.layout?.cell)].filter(Boolean).join(" ");
   if (panel.note.textContent !== note) panel.note.textContent = note;
   panel.all.classList.toggle("lacks", !!here?.missing);
   const what = `${view.as === "links" ? "Token links" : "Heatmap"} of panel ${index + 1}, ${nameOf(set, index).name}`;

@@ -2,7 +2,7 @@
 import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
 import { DEFAULTS, fewLinks, firstView, isPair, linkScale } from "../geometry.js";
-import { drawHeatmap, labelStep } from "../heatmap.js";
+import { drawHeatmap, thinned } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks, lineRamp } from "../links.js";
 import { fadeOut } from "../motion.js";
@@ -230,10 +230,10 @@ export class HeadView {
     const { read, stage } = this.#stores;
     const { reading, quiet } = read;
     this.#readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet, !read.mode));
-    const every = this.#layouts.heat ? labelStep(this.#layouts.heat.cell) : 1;
-    const sparse =
-      every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";
-    this.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + sparse;
+    const sparse = thinned(this.#layouts.heat?.cell);
+    const more =
+      sparse && ` In the heatmap, ${sparse[0].toLowerCase()}${sparse.slice(1, -1)}; point at a cell to read its words.`;
+    this.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + more;
     const name = mapName(reading, head.head);
     const keys = "Arrow keys move, Enter holds, Escape lets go.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);

@@ -170,10 +170,12 @@ def test_a_short_text_has_all_its_links_and_a_held_word_of_a_long_one_too() -> N
 
 def test_strong_links_between_columns_of_a_long_text_are_said_to_be_missing() -> None:
     weights = np.eye(140)[::-1].copy()  # each word attends to the one as far from the other end
+    weights[:9] = np.eye(140)[:9]  # the first ones to themselves
     drawing = links(Attention.from_tensors([weights[None]], [f"word{i}" for i in range(140)]), [Head(0, 0)])
     lines = sum(isinstance(mark, Curve) for mark in drawing.marks)
-    assert lines < 20
+    assert 0 < lines < 20
     assert f"{20 - lines} of the 20 strongest links" in drawing.full_caption
+    assert f"{lines} of {SPOKEN}" in drawing.texts()
 
 
 # ---- Numbers -----------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def _shared_scale(
     if kind == "links":
         colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
         whose = f"{note} of each" if note and len(parts) > 1 else note
-        return line_foot(parts, colour, theme.signed[1], (whole, scale), whose, width, theme)
+        return line_foot(parts, (colour, theme.signed[1]), (whole, scale), whose, width, theme)
     bar = scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), whole)
     has_room = note and fonts.width(note, 11) + 90 + fonts.width(whole, 11) + 2 * GAP <= width
     return ((Text(0, FOOT / 2, note, 11, theme.muted), *bar) if has_room else bar), FOOT

@@ -87,33 +87,38 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     axes = units(attention, view)
     strands = strands_of(attention, heads, view, axes, theme)
     names, below = key(attention, strands, size.pixels, theme)
-    parts, extent = [one.part for one in strands], span(link_scale(view.scale), [one.part for one in strands])
+    parts = [strand.part for strand in strands]
+    extent, few = span(link_scale(view.scale), parts), few_links(axes, view)
     words = (f"width and darkness of a line: {extent}", extent)
-    colour = strands[0].colour if len(strands) == 1 else theme.ink
-    scale, high_scale = line_foot(parts, colour, strands[0].below, words, few_links(axes, view), size.pixels, theme)
+    ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].below)
+    _, high_scale = line_foot(parts, ends, words, few, size.pixels, theme)
     foot = below + high_scale
-    marks, high, notes = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot), theme)
+    page = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot), theme)
+    scale, _ = line_foot(
+        parts, ends, words, f"{page.within} of {few}" if page.within is not None else few, size.pixels, theme
+    )
     drawn = Drawing(
         size.pixels,
-        high + foot,
-        (*marks, *moved(names, 0, high), *moved(scale, 0, high + below)),
+        page.height + foot,
+        (*page.marks, *moved(names, 0, page.height), *moved(scale, 0, page.height + below)),
         background=None if size.transparent else theme.paper,
-        notes=(*faint_links(view, parts), *notes),
+        notes=(*faint_links(view, parts), *page.notes),
         **caption.of_heads(attention, tuple(heads), view, parts, "links"),
     )
     return sheet(drawn, size)
 
 
 def line_foot(
-    parts: Sequence[Block], colour: str, below: str, words: tuple[str, str], few: str, width: float, theme: Theme
+    parts: Sequence[Block], ends: tuple[str, str], words: tuple[str, str], few: str, width: float, theme: Theme
 ) -> tuple[tuple[Mark, ...], float]:
     """Below a diagram: what width and darkness of a line mean, with the second of ``words`` if the first is too wide;
-    and, beside or above it, which links of many are drawn (``few``). Also the height of this foot."""
+    and, beside or above it, which links of many are drawn (``few``). ``ends``: the colours of the strongest lines above
+    and below 0. Also the height of this foot."""
     says = next((one for one in words if BAR + fonts.width(one, 11) + GAP <= width), words[-1])
     bar = max(8.0, min(BAR, width - fonts.width(says, 11) - GAP))
     is_above = bool(few) and fonts.width(few, 11) + bar + fonts.width(says, 11) + 2 * GAP > width
     y, down = FOOT / 2 + 2, KEY_LINE * is_above
-    ramp = line_ramp(theme, colour, below if any(part.signed for part in parts) else None)
+    ramp = line_ramp(theme, ends[0], ends[1] if any(part.signed for part in parts) else None)
     note = (Text(0, y, fonts.cut(few, 11, width), 11, theme.muted),) if few else ()
     return (*note, *scale_bar(width, y + down, bar, theme, ramp, says)), FOOT + down
 
@@ -132,11 +137,21 @@ def opacity(strength: float) -> float:
     return round(float(strength**DARKENING), 3)
 
 
+class LinksPage(NamedTuple):
+    """A diagram on a page, with notes on what is left out; ``within``: how many of the strongest links are drawn, if
+    some are not."""
+
+    marks: tuple[Mark, ...]
+    height: float
+    notes: tuple[Note, ...]
+    within: int | None = None
+
+
 def _on_page(
     strands: Sequence[Strand], axes: Axes, held: Focus | None, page: tuple[float, float], theme: Theme
-) -> tuple[list[Mark], float, tuple[Note, ...]]:
-    """The diagram on a page of this size in pixels, its height, and notes on what is left out: a long text is set in
-    columns, or cut to the part around the held token."""
+) -> LinksPage:
+    """The diagram on a page of this size in pixels: a long text is set in columns, or cut to the part around the held
+    token."""
     width, height = page
     every = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     fit = max(1, int((height - TOP) // ON_PAPER.least))
@@ -151,19 +166,14 @@ def _on_page(
         drawn, layout = link_marks(some, part.axes(axes), spot, column, theme, room, height - TOP, ON_PAPER)
         marks += moved(drawn, place * (column + GAP), 0)
         high = layout.height + TOP
-    return marks, high, (*notes, *_left_out(strands, axes, held, parts))
-
-
-def _left_out(strands: Sequence[Strand], axes: Axes, held: Focus | None, parts: Sequence[Excerpt]) -> tuple[Note, ...]:
-    """A note on the strongest links of a text in columns that have their ends in different ones."""
     if held is not None or not is_crowded(axes):
-        return ()
-    every = sum(int(strand.drawn.sum()) for strand in strands)
+        return LinksPage(tuple(marks), high, notes)
+    whole = sum(int(strand.drawn.sum()) for strand in strands)
     within = sum(int(strand.drawn[np.ix_(*part)].sum()) for strand in strands for part in parts)
-    if within == every:
-        return ()
-    says = f"{every - within} of the {every} strongest links have an end in another column or beyond the last."
-    return (Note(f"{says[:-1]} and are left out.", f"{REMEDY}."),)
+    if within == whole:
+        return LinksPage(tuple(marks), high, notes)
+    says = f"{whole - within} of the {whole} strongest links have an end in another column or beyond the last"
+    return LinksPage(tuple(marks), high, (*notes, Note(f"{says} and are left out.", f"{REMEDY}.")), within)
 
 
 def _cut(strand: Strand, part: Excerpt) -> Strand:

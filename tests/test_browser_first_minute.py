@@ -376,7 +376,7 @@ def _a_projector_is_used_and_500_words_begin_readable(visitor: BrowserTab) -> No
     page = visitor.page
     assert _step(visitor) >= 60
     expect(page.locator(".begun")).to_contain_text(
-        "the three strongest links of each word, special tokens hidden, colours per row."
+        "the strongest links, of a word its three, special tokens hidden, colours per row."
     )
     expect(page.locator(".controls .choice", has_text="Links").locator("select")).to_have_value("top")
     assert visitor.heat.evaluate(INKED) > 0.4
@@ -386,7 +386,7 @@ def _every_weight_is_shown_on_request(visitor: BrowserTab) -> None:
     page = visitor.page
     page.get_by_role("button", name="Show everything").click()
     visitor.asked(special="keep", links="all", scale="fixed")
-    expect(page.locator(".begun")).to_contain_text("Every weight of a long text is shown.")
+    expect(page.locator(".begun")).to_contain_text("Every weight of a long text is shown")
     assert visitor.heat.evaluate(INKED) < 0.25
     page.get_by_role("button", name="Show the strongest links only").click()
     visitor.asked(special=None, links=None, scale=None)

@@ -223,7 +223,7 @@ def all_of_it_is_one_click_away(shown: Sheet) -> None:
     expect(line).to_contain_text("special tokens hidden")
     expect(scale).to_be_checked()
     line.get_by_role("button", name="Show everything").click()
-    expect(line).to_contain_text("Every weight of a long text is shown.")
+    expect(line).to_contain_text("Every weight of a long text is shown")
     expect(scale).not_to_be_checked()
     line.get_by_role("button").click()
     expect(scale).to_be_checked()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import tomllib
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
 from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Rect, Text
+from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Text
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.figures import caption
 from mha_viz.figures.compare import compare
@@ -198,15 +197,6 @@ def test_the_cells_of_a_heatmap_are_the_weights_on_the_ramp() -> None:
     assert (cells.pixels == expected).all()
 
 
-def test_opacity_of_a_link_is_its_weight() -> None:
-    attention = reading()
-    lines = [m for m in links(attention, [H], View(unit="pieces")).marks if isinstance(m, Curve)]
-    weights = np.sort(attention[H].ravel())[::-1]
-    opacities = sorted((line.opacity for line in lines), reverse=True)
-    assert opacities == pytest.approx(weights[: len(lines)], abs=1 / 24)
-    assert len(lines) == (np.rint(np.rint(attention[H].astype(float) * 255) / 255 * 24) > 0).sum()
-
-
 def test_transparent_means_no_background_and_no_lines_of_paper() -> None:
     clear = heatmap(reading(), H, None, Size(transparent=True))
     assert clear.background is None
@@ -239,41 +229,6 @@ def test_links_of_several_heads_say_which_colour_is_which() -> None:
     assert [m.colour for m in samples] == list(LIGHT.heads[:12])
     assert all(m.x + fonts.width(m.text, m.size) <= drawing.width and m.y < drawing.height for m in names)
     assert not [t for t in links(attention, heads[:1]).texts() if "(2-" in t]
-
-
-def test_numbers_on_a_link_stand_on_opaque_paper() -> None:
-    chips = [m for m in links(reading(), [H], View(pin="q2")).marks if isinstance(m, Rect)]
-    assert {m.opacity for m in chips} == {1}
-
-
-@pytest.mark.parametrize("pin", ["q10", "k2"])
-def test_a_number_beside_a_word_breaks_its_own_line_and_no_other(pin: str) -> None:
-    marks = links(first_reading(), [Head(3, 1)], View(pin=pin)).marks
-    chips = [m for m in marks if isinstance(m, Rect) and m.fill == LIGHT.paper and m.width < 60]
-    curves = [m.points for m in marks if isinstance(m, Curve) and m.points[0][1] != m.points[3][1]]
-    assert len(chips) > 3
-    for chip in chips:
-        begin, end = chip.x + 3, chip.x + chip.width - 3
-        assert all(points[3][0] <= begin or points[0][0] >= end for points in curves)
-
-
-def test_where_nothing_is_held_links_above_a_tenth_have_numbers_that_cover_no_word_and_no_number() -> None:
-    w = np.array([[0.6, 0.3, 0.1, 0.0], [0.05, 0.9, 0.05, 0.0], [0.55, 0.0, 0.45, 0.0], [0.0, 0.0, 0.0, 1.0]])
-    attention = Attention.from_tensors([w[None]], ["One", "two", "three", "four"])
-    marks = links(attention, [Head(0, 0)]).marks
-    numbers = [m for m in marks if isinstance(m, Text) and m.text[0].isdigit()]
-    assert sorted(m.text for m in numbers) == ["0.300", "0.450", "0.550", "0.600", "0.900", "1.000"]
-    assert {m.colour for m in numbers} == {LIGHT.ink}
-    chips = [m for m in marks if isinstance(m, Rect)]
-    ends = [x for m in marks if isinstance(m, Curve) for x, _ in m.points]
-    assert all(min(ends) < m.x and m.x + m.width < max(ends) for m in chips)
-    apart = [
-        abs(a.x - b.x) >= a.width - 1e-9 or abs(a.y - b.y) >= a.height - 1e-9
-        for a, b in itertools.combinations(chips, 2)
-    ]
-    assert all(apart)
-    many = Attention.from_tensors([np.eye(129)[None]], ["word"] * 129)
-    assert not [m for m in links(many, [Head(0, 0)]).marks if isinstance(m, Rect)]
 
 
 def test_the_strongest_link_is_between_words_and_says_so() -> None:

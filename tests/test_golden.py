@@ -27,6 +27,14 @@ def test_positions_colours_and_opacities_are_those_of_the_golden_file(name: str)
         assert now()["cases"][name][kind] == GOLDEN["cases"][name][kind]
 
 
+def test_links_of_many_words_are_those_of_the_golden_file() -> None:
+    assert now()["crowded"] == GOLDEN["crowded"]
+    lines = {
+        name: sum(mark["mark"] == "curve" for mark in case["links"]) for name, case in now()["crowded"]["cases"].items()
+    }
+    assert max(lines[name] for name in lines if "held" not in name) == 20
+
+
 @pytest.mark.parametrize("name", TOGETHER)
 def test_panels_side_by_side_are_those_of_the_golden_file(name: str) -> None:
     assert now()["panels"] == GOLDEN["panels"]

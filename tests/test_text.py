@@ -45,12 +45,38 @@ def test_words(typed: str, parts: tuple[str, ...], expected: list[str]) -> None:
     assert words(typed, *parts) == expected
 
 
+@pytest.mark.parametrize(
+    ("typed", "names", "numbers", "drawn"),
+    [
+        ("the ordinary", ("the", "ord", "##ina", "##ry"), (0, 1, 1, 1), ["the", "ord", "##ina", "##ry"]),
+        ("I didn't", ("i", "did", "'", "t"), (0, 1, 2, 3), ["I", "did", "'", "t"]),  # WordPiece has no mark there
+        ("the ordinary.", ("the", "Ġord", "ina", "ry", "."), (0, 1, 1, 1, 2), ["the", "ord", "##ina", "##ry", "."]),
+        ("the ordinary", ("▁the", "▁", "ord", "inary"), (0, 1, 1, 1), ["the", "U+0020", "ord", "##inary"]),
+        ("I didn't", ("I", "Ġdidn", "'t"), (0, 1, 2), ["I", "didn", "##'t"]),
+        ("internationalization", ("intern", "ational", "ization"), (0, 0, 0), ["intern", "##ational", "##ization"]),
+        ("ord. inary", ("ord", ".", "Ġin", "ary"), (0, 1, 2, 2), ["ord", ".", "in", "##ary"]),
+    ],
+)
+def test_a_piece_that_continues_its_word_is_drawn_with_one_mark_whatever_the_tokenizer(
+    typed: str, names: tuple[str, ...], numbers: tuple[int, ...], drawn: list[str]
+) -> None:
+    made, at = [], 0
+    for name, number in zip(names, numbers, strict=True):
+        part = name.lstrip("#Ġ▁") or " "
+        start = typed.casefold().index(part.casefold(), at)
+        at = start + len(part)
+        made.append(Piece(name, start, at, number, 0))
+    text = tokenized(typed, "", made)
+    assert [token.text for token in text.tokens] == drawn
+    assert not any(token.text.startswith("##") for token in text.by_words().tokens)
+
+
 def test_pieces_of_one_word_that_the_tokenizer_keeps_together() -> None:
     typed = "animals."
     parts = [Piece("anim", 0, 4, 0, 0), Piece("##als", 4, 7, 0, 0), Piece(".", 7, 8, 0, 0)]  # SentencePiece's one word
     text = tokenized(typed, "", parts)
     assert [t.word for t in text.tokens] == [0, 0, 1]
-    assert [t.text for t in text.tokens] == ["anim", "als", "."]
+    assert [t.text for t in text.tokens] == ["anim", "##als", "."]
     assert text.groups == ((0, 1), (2,))
 
 

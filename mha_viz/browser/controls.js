@@ -177,6 +177,6 @@ export function begin(line, first, usual, view, change, [says, back]) {
   line.replaceChildren(
     ...(isAs(first)
       ? [says, turn(usual, "Show everything")]
-      : ["Every weight of a long text is shown.", turn(first, back)]),
+      : ["Every weight of a long text is shown, in the links where one points at a word.", turn(first, back)]),
   );
 }

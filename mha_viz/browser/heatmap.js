@@ -29,15 +29,20 @@ const labelSize = (cell) => Math.max(cell < 10 ? 9 : 10, Math.min(13, cell - 1))
 // If cells are smaller than letters, only one label in this many is written.
 /** @type {(cell: number) => number} */
 export const labelStep = (cell) => Math.ceil(labelSize(cell) / cell);
-// Which rows or columns get a label if there is room for one in `every`: held ones, special tokens, then the others in
-// order, each only if no other label is too near.
-/** @type {(list: Unit[], every: number, focused: number | null, count?: number) => Set<number>} */
-export function labelled(list, every, focused, count = 1) {
-  const places = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
-  const first = list.flatMap((unit, i) => (unit.special ? [i] : []));
-  const others = list.flatMap((_, i) => (i % every ? [] : [i]));
-  for (const i of [...first, ...others]) if (places.every((j) => Math.abs(i - j) >= every)) places.push(i);
-  return new Set(places);
+// What is said of labels that are left out, "Every 2nd token is named."; empty if all are there.
+/** @type {(cell: number | undefined) => string} */
+export function thinned(cell) {
+  const every = cell ? labelStep(cell) : 1;
+  const ending = { 2: "nd", 3: "rd" }[every] ?? "th";
+  return every === 1 ? "" : `Every ${every}${ending} token is named.`;
+}
+
+// Which of `total` rows or columns get a label: every `every`-th, and held ones in place of those too near to them.
+/** @type {(total: number, every: number, focused: number | null, count?: number) => Set<number>} */
+export function labelled(total, every, focused, count = 1) {
+  const held = focused === null ? [] : Array.from({ length: count }, (_, k) => focused + k);
+  const regular = Array.from({ length: Math.ceil(total / every) }, (_, k) => k * every);
+  return new Set([...held, ...regular.filter((i) => held.every((at) => Math.abs(i - at) >= every))]);
 }
 
 // scene: {rows, cols, head: {part, shade}, focus: {row, col, rows?, cols?}|null}. Drawings of equal size share
@@ -79,8 +84,8 @@ export function drawHeatmapFocus(canvas, scene, look, layout) {
   const sides = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
   context.fillStyle = look.paper;
   for (const isRow of sides) {
-    if (isRow) context.fillRect(0, layout.top, layout.left - 3, layout.height - layout.top);
-    else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 3);
+    if (isRow) context.fillRect(0, layout.top, layout.left - 1, layout.height - layout.top);
+    else context.fillRect(layout.left, 0, layout.width - layout.left, layout.top - 1);
   }
   focusOn(context, scene, look, layout);
   for (const isRow of sides) axis(context, scene, look, layout, isRow);
@@ -169,12 +174,13 @@ function focusOn(context, { focus, head: { part } }, look, { left, top, cell }) 
  * @type {(context: CanvasRenderingContext2D, scene: HeatScene, look: Look, layout: HeatmapLayout,
  *   isRow: boolean) => void}
  */
-function axis(context, scene, look, layout, isRow) {
+export function axis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
   const size = labelSize(layout.cell);
-  const written = labelled(list, labelStep(layout.cell), focused, count);
+  const every = labelStep(layout.cell);
+  const written = labelled(list.length, every, focused, count);
   list.forEach((unit, i) => {
     const held = within(i, focused, count);
     if (!held && !written.has(i)) return;
@@ -190,5 +196,9 @@ function axis(context, scene, look, layout, isRow) {
     }
     write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left", layout.cell);
     context.restore();
+    if (every === 1) return;
+    context.fillStyle = look.muted; // which of several rows a label belongs to
+    if (isRow) context.fillRect(layout.left - 5, at - 0.5, 4, 1);
+    else context.fillRect(at - 0.5, layout.top - 5, 1, 4);
   });
 }

@@ -148,28 +148,33 @@ const TWO_LINES = 18; // pixels of a row, or a column, with room for them
 /** @type {(name: string) => string} */
 export const typedOf = (name) => (name.startsWith(`${UNKNOWN} `) ? name.slice(UNKNOWN.length + 1) : name);
 
-// Isolated left-to-right placement of text in any script. A word that was read as [UNK] stands beneath that, if the
-// height has `room` for two lines.
+// Isolated left-to-right placement of text in any script; returns how wide it is. A word that was read as [UNK] stands
+// beneath that, if the height has `room` for two lines.
 /**
  * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, align:
- *   CanvasTextAlign, room?: number) => void}
+ *   CanvasTextAlign, room?: number) => number}
  */
 export function write(context, text, x, y, width, align, room = 0) {
   context.textAlign = align;
   context.textBaseline = "middle";
   const typed = typedOf(text);
-  /** @type {(words: string, height: number) => void} */
-  const line = (words, height) => context.fillText(`\u2068${cutText(context, words, width)}\u2069`, x, height);
+  /** @type {(words: string, height: number) => number} */
+  const line = (words, height) => {
+    const cut = cutText(context, words, width);
+    context.fillText(`\u2068${cut}\u2069`, x, height);
+    return widthOf(context, cut);
+  };
   if (typed === text || room < TWO_LINES) return line(text, y);
   const { font } = context;
   const size = parseFloat(/([\d.]+)px/.exec(font)?.[1] ?? "0");
   const first = Math.min(size, room / 2);
   const second = 0.8 * first;
   context.font = font.replace(/[\d.]+px/, `${first}px`);
-  line(UNKNOWN, y - second / 2);
+  const above = line(UNKNOWN, y - second / 2);
   context.font = font.replace(/[\d.]+px/, `${second}px`);
-  line(typed, y + first / 2);
+  const below = line(typed, y + first / 2);
   context.font = font;
+  return Math.max(above, below);
 }
 
 // Width of the widest text among rows and columns; measured once for each list of rows.

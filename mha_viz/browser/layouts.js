@@ -42,6 +42,9 @@
  * @property {number} column
  * @property {number} width
  * @property {number} height
+ * @property {number} digits the size of the letters of numbers
+ * @property {number} wide the room for a number
+ * @property {number} written how many numbers may stand behind a token
  */
 
 const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that is higher than `tall` scrolls
@@ -67,14 +70,24 @@ export function gridCellAt({ left, top, step, down }, layers, heads, x, y) {
   return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
 }
 
-// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most.
+/** @type {[number, number]} */
+const ONE_NUMBER = [3.2, 1];
+
+// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most; `numbers`: how wide
+// a number is, in heights of its letters, and how many may stand behind a token.
 /**
- * @type {(width: number, R: number, C: number, height: number, label: number, tallest?: number) => LinksLayout}
+ * @type {(width: number, R: number, C: number, height: number, label: number, tallest?: number,
+ *   numbers?: [number, number]) => LinksLayout}
  */
-export function linksLayout(width, R, C, height, label, tallest = 34) {
+export function linksLayout(width, R, C, height, label, tallest = 34, numbers = ONE_NUMBER) {
   const rowHeight = Math.max(17, Math.min(tallest, Math.floor(height / Math.max(R, C))));
-  const column = Math.max(40, Math.min(label, Math.floor(width * 0.34)));
-  return { rowHeight, left: column + 8, right: width - column - 8, column, width, height: rowHeight * Math.max(R, C) };
+  const digits = Math.max(9, Math.min(12, rowHeight - 6));
+  const [wide, written] = [numbers[0] * digits, numbers[1]];
+  const behind = Math.ceil(wide * written) + 6;
+  const column = Math.max(40, Math.min(label, Math.floor(width * 0.38) - behind));
+  const right = width - behind - column - 8;
+  const whole = rowHeight * Math.max(R, C);
+  return { rowHeight, left: column + 8, right, column, width, height: whole, digits, wide, written };
 }
 
 // Heatmap: square cells of at least 2 pixels with labels above and beside them; long texts scroll instead of blurring.

@@ -1,18 +1,20 @@
-// Token links: queries on the left, keys on the right, one line per weight, whose opacity is the shade of the weight.
+// Token links: queries on the left, keys on the right, one line per weight, whose width and darkness are the shade of the
+// weight on one scale for all lines.
 import { fit, widest, write } from "./ink.js";
 import { linksLayout, spanWeight, within } from "./layouts.js";
 import { number } from "./numerals.js";
 import { isShare } from "./view.js";
-/** @import { Axes, Unit, WholeBlock } from "./geometry.js" */
+/** @import { Axes, HeadLinks, Unit, WholeBlock } from "./geometry.js" */
 /** @import { Cells, LinksLayout, Span } from "./layouts.js" */
 /** @import { Look } from "./stage.js" */
 
 /**
- * @typedef {object} ShownHead
+ * A head as it is drawn, with its links where these are drawn.
+ *
+ * @typedef {object} ShownHeadFields
  * @property {number} head
  * @property {WholeBlock} part
  * @property {Uint8ClampedArray} shade
- * @property {Uint8Array | null} mask
  * @property {string} colour
  * @property {number[]} dash
  * @property {string} [below]
@@ -20,24 +22,39 @@ import { isShare } from "./view.js";
  * @property {OffscreenCanvas} [picture]
  */
 
-/** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean }} LinkScene */
+/** @typedef {ShownHeadFields & Partial<HeadLinks>} ShownHead */
 
-/** @typedef {{ head: ShownHead, weight: number, from: number, to: number }} Link from one height to another, pixels */
+/** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean }} LinkScene */
 
 const TEXT = 16; // pixels of the largest letters, which hints may make much wider than those of 15
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
-const SEEN = 16; // pixels of a line between its number and the word that it reaches
-// Links above a weight, the strongest of a text; those above another one in any case where no other number stands.
-const NUMBERED = { least: 0.1, sure: 0.25, most: 100, tokens: 128 };
-const WRITTEN = 3; // the most heads whose weights are written beside a word
-const CURVE = 16; // steps along a curve: a number may be on each, from the query on
+const BEHIND = 6; // pixels between a word and the number behind it
+const WRITTEN = 3; // the most heads whose weights are written behind a word
 const LEVELS = 24; // the number of line strengths; all lines of one strength are one stroke
+
+// How dark a line of a strength from 0 to 1 is: weak ones darker than in proportion, since a line of the least weight
+// that is written would hardly be seen.
+/** @type {(strength: number) => number} */
+const opacity = (strength) => Math.round(1000 * strength ** 0.7) / 1000;
+
+// The same as a background: from 0 to full strength, or from full strength `below` 0.
+/** @type {(colour: string, below?: string) => string} */
+export function lineRamp(colour, below) {
+  const stops = Array.from({ length: 9 }, (_, i) => opacity(i / 8));
+  /** @type {(hue: string) => (stop: number) => string} */
+  const inked = (hue) => (stop) => `color-mix(in srgb, ${hue} ${(100 * stop).toFixed(1)}%, transparent)`;
+  const falling = below ? stops.slice(1).reverse().map(inked(below)) : [];
+  return `linear-gradient(90deg, ${[...falling, ...stops.map(inked(colour))].join()})`;
+}
+
+/** @type {(head: ShownHead, at: number) => number} */
+const levelOf = ({ ink }, at) => Math.round(((ink?.[at] ?? 0) / 255) * LEVELS);
 
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const linksLabel = (rows, cols, look) =>
   Math.max(widest(rows, cols, look.textFont(15)) + 8, widest(rows, cols, look.textFont(TEXT)) + 1);
 
-// scene: {rows, cols, heads: [{head, colour, dash, part, mask, shade}], focus: {row, col, rows?, cols?}|null, quiet: no
+// scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null, quiet: no
 // numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the room for
 // labels and the number of tokens.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
@@ -51,15 +68,15 @@ export function drawLinks(canvas, scene, look, scroll) {
     look.height,
     label,
     look.tallest,
+    numbersWide(scene.heads, look.width),
   );
   const visible = Math.min(layout.height, look.height);
   const context = fit(canvas, look.width, visible);
   context.translate(0, -scroll);
   const band = [scroll - layout.rowHeight, scroll + visible + layout.rowHeight];
-  const [shifts, ends] = [shiftsOf(scene.heads.length, layout), endsOf(scene, layout)];
-  scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place], ends));
+  const shifts = shiftsOf(scene.heads.length, layout);
+  scene.heads.forEach((head, place) => strokes(context, scene, head, layout, band, shifts[place]));
   tokens(context, scene, layout, look, band);
-  if (!scene.focus && !scene.quiet) numbers(context, placedNumbers(scene, layout, shifts), layout, look, band);
   return layout;
 }
 
@@ -70,61 +87,52 @@ function shiftsOf(heads, layout) {
   return Array.from({ length: heads }, (_, place) => (place - (heads - 1) / 2) * step);
 }
 
-// From where to where lines are curved: beside the words where numbers stand they are straight, so that each number is
-// on its line and on no other one.
-/** @type {(scene: LinkScene, layout: LinksLayout) => [number, number]} */
-function endsOf({ focus, heads }, layout) {
-  const { left, right } = layout;
-  const beside = SEEN + Math.min(WRITTEN, heads.length) * (heads.length ? weightWidth(heads[0], layout) : 0);
-  if (!focus || beside > (right - left) / 2 || (focus.row === null) === (focus.col === null)) return [left, right];
-  return focus.row === null ? [left + beside, right] : [left, right - beside];
+// How wide a number is, in heights of its letters, and how many may stand behind a word.
+/** @type {(heads: ShownHead[], width: number) => [number, number]} */
+function numbersWide(heads, width) {
+  const wide = heads.every(({ part }) => isShare(part)) ? 3.2 : 7.2;
+  return [wide, Math.max(1, Math.min(WRITTEN, heads.length, Math.floor((width * 0.2) / (wide * 12))))];
 }
 
 /**
  * @type {(context: CanvasRenderingContext2D, scene: LinkScene, head: ShownHead, layout: LinksLayout, band:
- *   number[], shift: number, ends: [number, number]) => void}
+ *   number[], shift: number) => void}
  */
-function strokes(context, { focus }, { part, mask, shade, colour, dash, below: negative }, layout, band, shift, ends) {
-  const [begin, end] = ends;
-  const [above, below] = band;
+function strokes(context, { focus }, head, layout, [above, below], shift) {
+  const { part, chosen, lines, colour, dash, below: negative } = head;
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
+  const { right, wide, written } = layout;
+  // Where numbers stand behind the queries, lines begin behind these.
+  const left = layout.left + (focus && focus.row === null ? wide * written + BEHIND : 0);
   /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
-  const bend = (end - begin) * 0.42;
+  const bend = (right - left) * 0.42;
+  const mask = focus ? chosen : lines;
   for (let i = mask?.indexOf(1) ?? -1; i >= 0; i = mask?.indexOf(1, i + 1) ?? -1) {
     const [r, c] = [Math.floor(i / C), i % C];
     if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
     if (focus && focus.col !== null && !within(c, focus.col, focus.cols)) continue;
-    const level = Math.round((shade[i] / 255) * LEVELS);
+    const level = levelOf(head, i);
     if (!level) continue;
     const [y1, y2] = [mid(r), mid(c)];
     if (Math.max(y1, y2) < above || Math.min(y1, y2) > below) continue;
     const path = (paths[level + (negative && part.w[i] < 0 ? LEVELS : 0)] ??= new Path2D());
-    straight(path, layout.left, y1, begin);
-    path.moveTo(begin, y1);
-    path.bezierCurveTo(begin + bend, y1, end - bend, y2, end, y2);
-    straight(path, end, y2, layout.right);
+    path.moveTo(left, y1);
+    path.bezierCurveTo(left + bend, y1, right - bend, y2, right, y2);
   }
   context.setLineDash(dash);
   paths.forEach((path, place) => {
     if (!path) return;
     const level = place > LEVELS ? place - LEVELS : place;
     context.strokeStyle = place > LEVELS ? (negative ?? colour) : colour;
-    context.globalAlpha = level / LEVELS;
+    context.globalAlpha = opacity(level / LEVELS);
     context.lineWidth = 1 + (2.5 * level) / LEVELS;
     context.stroke(path);
   });
   context.globalAlpha = 1;
   context.setLineDash([]);
-}
-
-/** @type {(path: Path2D, x: number, y: number, end: number) => void} */
-function straight(path, x, y, end) {
-  if (x === end) return;
-  path.moveTo(x, y);
-  path.bezierCurveTo(x, y, end, y, end, y);
 }
 
 /**
@@ -142,181 +150,85 @@ function tokens(context, scene, layout, look, [above, below]) {
       const focused = focus && (isQuery ? focus.row : focus.col);
       const other = focus && (isQuery ? focus.col : focus.row);
       const held = focus && within(i, focused, isQuery ? focus.rows : focus.cols);
-      const reached = focus && focused === null && other !== null; // the weights are written on this side
-      const linked = reached && scene.heads.some((h) => weightAt(h, isQuery, i, focus).shown);
+      const reached = focus && focused === null && other !== null;
+      const linked = reached && scene.heads.some((head) => linkTo(head, isQuery, i, focus).level);
       const strong = !focus || held || linked || (focused === null && other === null);
       context.fillStyle = held ? look.accent : unit.special || !strong ? look.muted : look.ink;
       context.font = look.textFont(size, held ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
-      write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
-      if (linked) weights(context, { ...scene, focus }, isQuery, i, y, layout, look);
+      const wide = write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
+      const behind = (isQuery ? x : x + wide) + BEHIND;
+      numbers(context, numbered(scene, isQuery, i), behind, y, scene, layout, look);
     });
   side(scene.rows, true);
   side(scene.cols, false);
 }
 
-/** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, shown: boolean }} */
-function weightAt({ part, mask, shade }, isQuery, i, focus) {
-  const ofQuery = { row: i, col: focus.col ?? 0, cols: focus.cols };
-  /** @type {Cells} */
-  const link = isQuery ? ofQuery : { row: focus.row ?? 0, rows: focus.rows, col: i };
-  const { row, rows = 1, col, cols = 1 } = link;
-  let shown = false;
-  for (let r = row; r < row + rows; r++)
-    for (let at = r * part.C + col; at < r * part.C + col + cols; at++) shown ||= !!mask?.[at] && shade[at] > 2;
-  return { weight: spanWeight(part, link), shown };
-}
+/** @typedef {{ head: ShownHead, weight: number }} LinkNumber */
 
-// The links whose weights are written where nothing is held, strongest first: none of a long text.
-/** @type {(scene: LinkScene, layout: LinksLayout, shifts: number[]) => Link[]} */
-function numberedLinks({ rows, cols, heads }, { rowHeight }, shifts) {
-  if (Math.max(rows.length, cols.length) > NUMBERED.tokens) return [];
-  /** @type {(i: number, place: number) => number} */
-  const mid = (i, place) => (i + 0.5) * rowHeight + shifts[place];
-  /** @type {(head: ShownHead, place: number) => Link[]} */
-  const above = (head, place) => {
-    const { part, mask, shade } = head;
-    const { w, C } = part;
-    if (!isShare(part)) return [];
-    const some = Array.from(w.keys()).filter((i) => w[i] > Math.fround(NUMBERED.least) && mask?.[i] && shade[i] > 5);
-    return some.map((i) => ({ head, weight: w[i], from: mid(Math.floor(i / C), place), to: mid(i % C, place) }));
-  };
-  return heads.flatMap(above).sort((a, b) => b.weight - a.weight);
-}
-
-/** @typedef {{ x: number, y: number, text: string }} LinkNumber */
-
-/** @type {WeakMap<ShownHead, { heads: ShownHead[], key: string, numbers: LinkNumber[] }>} */
-const placed = new WeakMap(); // of the drawings that begin with a head, the last
-
-// The numbers and their places: computed once for the same heads in the same layout, and not again when the drawing is
-// scrolled or let go, because it takes ten times as long as all lines of a long text.
-/** @type {(scene: LinkScene, layout: LinksLayout, shifts: number[]) => LinkNumber[]} */
-function placedNumbers(scene, layout, shifts) {
-  const { heads } = scene;
-  const [last, key] = [heads.length ? placed.get(heads[0]) : undefined, JSON.stringify(layout)];
-  const isSame = last?.key === key && last.heads.length === heads.length;
-  if (last && isSame && heads.every((head, i) => head === last.heads[i])) return last.numbers;
-  const now = placeNumbers(numberedLinks(scene, layout, shifts), layout);
-  if (heads.length) placed.set(heads[0], { heads: [...heads], key, numbers: now });
-  return now;
-}
-
-// How many lines of more than half its weight a number would cover at a place; `enough`: counted no further. The links
-// are in the order of their weights.
-/** @type {(links: Link[], link: Link, place: Place, half: number, enough: number) => number} */
-function covered(links, link, { before, at, after }, half, enough) {
-  const y = downTo(link, at);
-  let count = 0;
-  for (const other of links) {
-    if (other.weight <= link.weight / 2 || count >= enough) break;
-    if (other === link) continue;
-    const [begins, ends] = [downTo(other, before), downTo(other, after)];
-    if (Math.min(begins, ends) < y + half && Math.max(begins, ends) > y - half) count++;
-  }
-  return count;
-}
-
-// Each number breaks its line at the first place from the query on where it covers no number and the fewest other lines
-// of more than half its weight. Where it would cover one, it is left out, unless its link is strong or the strongest.
-/** @type {(links: Link[], layout: LinksLayout) => LinkNumber[]} */
-function placeNumbers(links, layout) {
-  const wide = numberWidth(layout);
-  const half = numberSize(layout) * 0.7;
-  const places = placesOf(layout, wide);
-  /** @type {LinkNumber[]} */
-  const taken = [];
-  for (const link of links.slice(0, NUMBERED.most)) {
-    /** @type {(place: Place) => boolean} */
-    const isFree = ({ x, at }) =>
-      taken.every((one) => Math.abs(one.x - x) >= wide || Math.abs(one.y - downTo(link, at)) >= 2 * half);
-    let [best, fewest] = [/** @type {Place | null} */ (null), Infinity];
-    for (const place of places) {
-      if (!fewest) break;
-      const count = isFree(place) ? covered(links, link, place, half, fewest) : fewest;
-      if (count < fewest) [best, fewest] = [place, count];
-    }
-    const isSure = link === links[0] || link.weight >= NUMBERED.sure;
-    if (best && (isSure || !fewest))
-      taken.push({ x: best.x, y: downTo(link, best.at), text: number(link.weight, link.head.part) });
-  }
-  return taken;
-}
-
-/**
- * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], layout: LinksLayout, look: Look, band: number[]) =>
- *   void}
- */
-function numbers(context, list, layout, look, [above, below]) {
-  for (const { x, y, text } of list) {
-    if (y > above && y < below) chip(context, text, x, y, numberWidth(layout), numberSize(layout), look);
-  }
-}
-
-/** @type {(link: Link, share: number) => number} */
-const downTo = ({ from, to }, share) => from + (to - from) * share;
-
-/**
- * @typedef {{ x: number, before: number, at: number, after: number }} Place how far down its curve a number begins, is
- *   and ends, as shares
- */
-
-// Where the middle of a number may be: whole steps along a curve, which all curves have at the same x, because the bend
-// of all is 0.42.
-/** @type {(layout: LinksLayout, wide: number) => Place[]} */
-function placesOf({ left, right }, wide) {
-  const steps = Array.from({ length: CURVE + 1 }, (_, i) => i / CURVE);
-  const xs = steps.map((t) => left + (right - left) * t * (1.26 - t * (0.78 - 0.52 * t)));
-  /** @type {(t: number) => number} */
-  const down = (t) => t * t * (3 - 2 * t);
-  const reach = wide / 2;
-  return xs.flatMap((x, i) => {
-    if (x - reach < left + SEEN / 2 || x + reach > right - SEEN) return [];
-    const before = xs.findLastIndex((other) => other <= x - reach);
-    const after = xs.findIndex((other) => other >= x + reach);
-    return [{ x, before: down(steps[before]), at: down(steps[i]), after: down(steps[after]) }];
+// The weights written behind a word: those of a held word, one for each head; where nothing is held, of the strongest
+// link that reaches a key.
+/** @type {(scene: LinkScene, isQuery: boolean, i: number) => LinkNumber[]} */
+function numbered({ heads, focus, quiet }, isQuery, i) {
+  if (!focus) return isQuery || quiet ? [] : strongestTo(heads, i);
+  const { row, col } = focus;
+  const isReached = isQuery
+    ? row === null && col !== null
+    : row !== null && (col === null || within(i, col, focus.cols));
+  if (!isReached || (col !== null && !isQuery && i !== col)) return [];
+  return heads.flatMap((head) => {
+    const { weight, level } = linkTo(head, isQuery, i, focus);
+    return level && Math.abs(weight) >= (head.least ?? 0) ? [{ head, weight }] : [];
   });
 }
 
-/** @type {(layout: LinksLayout) => number} */
-const numberWidth = (layout) => numberSize(layout) * 3.2;
-/** @type {(layout: LinksLayout) => number} */
-const numberSize = ({ rowHeight }) => Math.max(9, Math.min(12, rowHeight - 6));
-
-/** @type {(head: ShownHead, layout: LinksLayout) => number} */
-const weightWidth = ({ part }, layout) => numberSize(layout) * (isShare(part) ? 3.2 : 7.2);
-
-// A number on a chip, opaque, so that no line shows through.
-/**
- * @type {(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number, size: number, look:
- *   Look) => void}
- */
-function chip(context, text, x, y, wide, size, look) {
-  context.fillStyle = look.paper;
-  context.fillRect(x - wide / 2, y - size * 0.7, wide, size * 1.4);
-  context.font = look.numberFont(size);
-  context.fillStyle = look.ink;
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  context.fillText(text, x, y + 0.5);
+/** @type {(heads: ShownHead[], key: number) => LinkNumber[]} */
+function strongestTo(heads, key) {
+  /** @type {LinkNumber | null} */
+  let best = null;
+  for (const head of heads) {
+    const { part, lines, least = 0 } = head;
+    const { w, R, C } = part;
+    for (let r = 0, at = key; r < R; r++, at += C) {
+      const size = Math.abs(w[at]);
+      if (!lines?.[at] || size < least || !levelOf(head, at)) continue;
+      if (!best || size > Math.abs(best.weight)) best = { head, weight: w[at] };
+    }
+  }
+  return best ? [best] : [];
 }
 
-// Exact weights beside the linked tokens, on a chip near the end of the lines: one number per head, three at most, over
-// the colours of their heads if there are several.
+// The weight between a held word and word `i` of the other side, and how strong its line is, 0 for none.
+/** @type {(head: ShownHead, isQuery: boolean, i: number, focus: Span) => { weight: number, level: number }} */
+function linkTo(head, isQuery, i, focus) {
+  const ofQuery = { row: i, col: focus.col ?? 0, cols: focus.cols };
+  /** @type {Cells} */
+  const link = isQuery
+    ? ofQuery
+    : { row: focus.row ?? 0, rows: focus.rows, col: i, cols: focus.col === null ? 1 : focus.cols };
+  const { row, rows = 1, col, cols = 1 } = link;
+  let level = 0;
+  for (let r = row; r < row + rows; r++)
+    for (let at = r * head.part.C + col; at < r * head.part.C + col + cols; at++)
+      if (head.chosen?.[at]) level = Math.max(level, levelOf(head, at));
+  return { weight: spanWeight(head.part, link), level };
+}
+
+// Numbers behind a word, over the colours of their heads if there are several.
 /**
- * @type {(context: CanvasRenderingContext2D, scene: LinkScene & { focus: Span }, isQuery: boolean, i: number, y:
- *   number, layout: LinksLayout, look: Look) => void}
+ * @type {(context: CanvasRenderingContext2D, list: LinkNumber[], x: number, y: number, scene: LinkScene,
+ *   layout: LinksLayout, look: Look) => void}
  */
-function weights(context, scene, isQuery, i, y, layout, look) {
-  const size = numberSize(layout);
-  const wide = weightWidth(scene.heads[0], layout);
-  scene.heads.slice(0, WRITTEN).forEach((head, slot) => {
-    const { weight, shown } = weightAt(head, isQuery, i, scene.focus);
-    if (!shown) return;
-    const x = isQuery ? layout.left + SEEN + (slot + 0.5) * wide : layout.right - SEEN - (slot + 0.5) * wide;
-    chip(context, number(weight, head.part), x, y, wide + 4, size, look);
-    if (scene.heads.length === 1) return;
+function numbers(context, list, x, y, { heads }, { digits, wide, written }, look) {
+  list.slice(0, written).forEach(({ head, weight }, slot) => {
+    const at = x + slot * wide;
+    context.font = look.numberFont(digits);
+    context.fillStyle = look.ink;
+    context.textAlign = "left";
+    context.textBaseline = "middle";
+    context.fillText(number(weight, head.part), at, y + 0.5);
+    if (heads.length === 1) return;
     context.fillStyle = head.colour;
-    context.fillRect(x - wide * 0.45, y + size * 0.6, wide * 0.9, 2);
+    context.fillRect(at, y + digits * 0.6, wide * 0.9, 2);
   });
 }

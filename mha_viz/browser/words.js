@@ -49,6 +49,14 @@ export function readout({ part }, { rows, cols }, focus, unit, quiet = false, hi
 /** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
 const linkWords = (from, to, weight, kind) => [strong(from.text), " → ", strong(to.text), ` ${number(weight, kind)}`];
 
+// The scale in words; the same as `span` in figures/view.py.
+/** @type {(scale: string, top: number, kind?: Kind) => string} */
+export const scaleWords = (scale, top, { quantity, signed } = {}) => {
+  const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : number(top, { quantity })}`;
+  if (scale !== "log") return `0 to ${end}`;
+  return signed ? "logarithmic, from ±0.001 to ±1" : "0.001 to 1, logarithmic";
+};
+
 // What one token attends to, or what attends to it: the four largest.
 /** @type {(part: Block, rows: Unit[], cols: Unit[], focus: Spot) => Children} */
 function reachedWords(part, rows, cols, { row, col }) {

@@ -13,7 +13,7 @@ from mha_viz.attention import Attention, Head
 from mha_viz.attention.shown import named_in
 from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
-from mha_viz.figures.view import Block, View, focus, span, units
+from mha_viz.figures.view import Block, View, few_links, focus, link_scale, span, units
 from mha_viz.model_names import cite_model
 from mha_viz.quotes import series, shortened
 from mha_viz.text import Cut
@@ -205,7 +205,12 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
     chosen = drawn.get(rule[:3], "") if kind == "links" else ""
     is_part = view.side != "all" and any(attention.queries.pair for attention in attentions)
     side = f"Only the {SIDES[view.side]}." if is_part else ""
-    return " ".join(s for s in (UNITS[unit], side, chosen) if s)
+    few = next(filter(None, (few_links(units(a, view), view) for a in attentions if kind == "links")), "")
+    if few:
+        chosen = f"{chosen[:-1]}, special tokens left out." if chosen else ""
+        few = f"{'Of these, only' if chosen else 'Only'} {few} are drawn."
+    number = "The number behind a word is the weight of the strongest link to it." if kind == "links" else ""
+    return " ".join(s for s in (UNITS[unit], side, chosen, few, "" if view.pin else number) if s)
 
 
 def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
@@ -227,12 +232,14 @@ def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -
 
 
 def scale_range(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:
-    """The range of the colours, or of the lines' opacity."""
+    """The range of the colours, or of the width and darkness of lines, which is one for all heads."""
+    if kind == "links":
+        return f"Width and darkness: {span(link_scale(view.scale), parts)}."
     words = span(view.scale, parts)
     if view.scale == "head" and len(parts) > 1:
         whose = "layer" if is_of_layers else "head"
         words = f"0 to {'±' * any(part.signed for part in parts)}each {whose}’s largest weight"
-    return f"{'Opacity' if kind == 'links' else 'Colour'}: {words}."
+    return f"Colour: {words}."
 
 
 def hidden(parts: Sequence[Block]) -> float:

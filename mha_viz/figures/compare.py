@@ -12,9 +12,9 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.heatmap import FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, unlabelled
+from mha_viz.figures.heatmap import FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, thinned, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
-from mha_viz.figures.links import TOP, link_marks, strand, token_room
+from mha_viz.figures.links import TOP, line_foot, link_marks, strands_of, token_room
 from mha_viz.figures.panels import MOST, Panel, held_by_panels
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import (
@@ -26,6 +26,7 @@ from mha_viz.figures.view import (
     check_pin,
     faint_cells,
     faint_links,
+    few_links,
     painted,
     scale_colours,
     span,
@@ -38,7 +39,7 @@ ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap
 NARROW = 60  # the least width of a title, pixels
 AXES = "query ↓   key →"
 NARROWEST = {"heatmap": 230, "links": 270}
-STRENGTHS = {"heatmap": "Colour", "links": "Opacity"}  # the visual property that shows how large a weight is
+STRENGTHS = {"heatmap": "Colour", "links": "Width and darkness"}  # the visual property that shows how large a weight is
 
 As = Literal["heatmap", "links"]
 
@@ -69,19 +70,23 @@ def compare(
     every = [units(p.attention, view) for p in panels]
     places = _places(every, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
     held = held_by_panels(panels, view, pin_of, diff)
-    most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - FOOT
+    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
+    scale = span(view.scale, parts)
+    few = next(filter(None, (few_links(axes, view) for axes in every if kind == "links")), "")
+    _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
+    most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
         panels, held, view, kind, places.drawn, theme, not size.transparent,
         height=most_high, spacing=ON_PAPER, unnamed=places.unnamed,
     )  # fmt: skip
     marks, bottom = _rows(panels, drawings, places, theme)
-    parts = [block(p.attention, p.head, view, axes) for p, axes in zip(panels, every, strict=True)]
+    missing = next((drawing.missing for drawing in drawings), "")  # all have the same layout
+    foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or missing)
     hardly_seen = faint_links if kind == "links" else faint_cells
-    scale = span(view.scale, parts)
     drawn = Drawing(
         places.whole,
-        bottom + FOOT,
-        (*marks, *_shared_scale(kind, scale, places.whole, bottom, theme, scale_colours(parts, theme))),
+        bottom + below,
+        (*marks, *moved(foot, 0, bottom)),
         background=None if size.transparent else theme.paper,
         notes=(*hardly_seen(view, parts), *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
         **figure_words(
@@ -126,14 +131,19 @@ def _places(every: Sequence[Axes], kind: As, across: int, whole: float) -> Panel
 
 
 def _shared_scale(
-    kind: As, scale: str, width: float, top: float, theme: Theme, colours: tuple[str, ...]
-) -> tuple[Mark, ...]:
-    """Below all panels: what rows and columns are, and what colours or opacities mean."""
-    y = top + FOOT / 2
+    kind: As, scale: str, width: float, theme: Theme, parts: Sequence[Block], note: str
+) -> tuple[tuple[Mark, ...], float]:
+    """Below all panels: what rows and columns are, and what colours, or the width and darkness of lines, mean; and the
+    height of that. ``note``: which links are drawn, or which labels."""
+    whole = f"one scale{' of width and darkness' if kind == 'links' else ''}, {scale}"
     if kind == "links":
-        return scale_bar(width, y, 90, theme, (theme.paper, theme.ink), f"one scale of opacity, {scale}")
-    axes = Text(0, y, AXES, 11, theme.muted)
-    return (axes, *scale_bar(width, y, 90, theme, colours, f"one scale, {scale}"))
+        colour = theme.signed[-2] if any(part.signed for part in parts) else theme.ink
+        whose = f"{note} of each" if note and len(parts) > 1 else note
+        return line_foot(parts, (colour, theme.signed[1]), (whole, scale), whose, width, theme)
+    room = width - 90 - fonts.width(whole, 11) - 2 * GAP
+    says = next((text for text in (f"{AXES}   {note}".rstrip(), note) if fonts.width(text, 11) <= room), AXES)
+    bar = scale_bar(width, FOOT / 2, 90, theme, scale_colours(parts, theme), whole)
+    return (Text(0, FOOT / 2, says, 11, theme.muted), *bar), FOOT
 
 
 def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
@@ -186,9 +196,12 @@ def columns_for(count: int, width: float, kind: As) -> int:
 
 
 class PanelDrawing(NamedTuple):
+    """What is drawn of a panel; ``missing``: what is said of labels that are left out."""
+
     marks: tuple[Mark, ...]
     height: float
     notes: tuple[Note, ...] = ()
+    missing: str = ""
 
 
 def drawings_of(
@@ -216,14 +229,14 @@ def drawings_of(
     drawings = []
     for i, (panel, axes, part, spot) in enumerate(zip(panels, every, parts, held, strict=True)):
         if kind == "links":
-            strands = [strand(panel.attention, panel.head, view, axes, theme, top)]
+            strands = strands_of(panel.attention, [panel.head], view, axes, theme, top)
             drawn, spread = link_marks(strands, axes, spot, width, theme, room, height - TOP, spacing)
             drawings.append(PanelDrawing(drawn, spread.height + TOP))
         else:
             matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
             wide, is_named = (width - room.label, False) if i in unnamed else (width, True)
             drawn, layout = matrix_marks(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
-            drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout)))
+            drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout), thinned(layout)))
     return drawings
 
 

@@ -25,11 +25,14 @@ from mha_viz.figures.chart import (
     SeriesTexts,
 )
 from mha_viz.figures.theme import Theme, ink_on, palette
+from mha_viz.figures.view import every_named
 from mha_viz.numerals import three_digits
 
 TOP, LEFT, RIGHT, BELOW = 30, 30, 4, 10  # pixels
 OFF = "off"  # on the square of such a head
 LABELS = 24  # names of heads below a chart, as many as fit on a phone
+TITLE = 22  # pixels of the line below a chart that says which labels are left out
+TOKENS = 36  # names of tokens below a chart, as many as fit beside each other
 Numbers = npt.NDArray[np.float64]
 
 
@@ -69,12 +72,14 @@ def token_bars(tokens: Sequence[str], values: Numbers, theme: Theme) -> Chart:
     places = [f"{place} {token}" for place, token in enumerate(tokens)]  # keeps equal tokens separate
     labels, names = [escape(token) for token in tokens], [escape(token[:14]) for token in tokens]
     hover = "%{customdata}: %{y:,.1f} thousandths"
+    every = -(-len(tokens) // TOKENS)
+    x = Axis(at=places[::every], names=names[::every], angle=-45, title=every_named(every))
     return Chart(
         theme,
         [Bars(places, 1000 * values, theme.heads[0], labels=labels, hover=hover)],
-        [Plot(Axis(at=places, names=names, angle=-45), Axis(title="thousandths", from_zero=True, grid=True, most=5))],
-        height=250,
-        margin=Margin(50, 10, 10, 70),
+        [Plot(x, Axis(title="thousandths", from_zero=True, grid=True, most=5))],
+        height=250 + TITLE * (every > 1),
+        margin=Margin(50, 10, 10, 70 + TITLE * (every > 1)),
         letters=12,
         bar_gap=0.3,
     )
@@ -91,14 +96,14 @@ def ranked_bars(heads: Sequence[Head], effects: Numbers, random: Numbers, unit: 
     bars = Bars([*places], 1000 * effects, theme.heads[0], **words)
     names = Axis(
         at=[*places[::every]], names=[str(head) for head in heads[::every]], angle=-90, grid=False,
-        range=(0.4, len(heads) + 0.6),
+        range=(0.4, len(heads) + 0.6), title=every_named(every, "head"),
     )  # fmt: skip
     return Chart(
         theme,
         [bars, *_draws(places, 1000 * random, unit, theme, labels)],
         [Plot(names, Axis(title=unit, from_zero=True, grid=True, most=6))],
-        height=340,
-        margin=Margin(60, 15, 10, 70),
+        height=340 + TITLE * (every > 1),
+        margin=Margin(60, 15, 10, 70 + TITLE * (every > 1)),
         letters=12,
         legend=Legend(),
         bar_gap=0.25,

@@ -6,7 +6,6 @@ The layout is computed in pixels of the screen, as in ``browser/heatmap.js``, an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +22,9 @@ from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import (
     Axes,
     Focus,
-    Unit,
     View,
     block,
+    every_named,
     faint_cells,
     focus,
     painted,
@@ -199,15 +198,20 @@ def label_step(layout: HeatmapLayout) -> tuple[float, int]:
     return size, math.ceil((size + 1) / layout.cell)
 
 
+def thinned(layout: HeatmapLayout) -> str:
+    """What is said of labels that are left out; empty if all are there."""
+    _, every = label_step(layout)
+    return "" if layout.width == layout.left else every_named(every)  # nothing is drawn
+
+
 def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
     """A note that labels are left out, if they are."""
-    _, every = label_step(layout)
-    if every == 1 or layout.width == layout.left:  # nothing is drawn
+    says = thinned(layout)
+    if not says:
         return ()
-    says = f"One in {every} rows and columns is labelled."
     return (
         Note(
-            says,
+            f"{says[0].upper()}{says[1:]}.",
             "For all of them, raise width_mm or max_height_mm, lower font_pt, or hide special tokens; or pin a token.",
         ),
     )
@@ -218,7 +222,7 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bo
     held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
     size, every = label_step(layout)
     marks: list[Mark] = []
-    for i in sorted(with_label(side, every, held)):
+    for i in sorted(with_label(len(side), every, held)):
         unit = side[i]
         at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
         colour = theme.accent if held == i else theme.muted if unit.special else theme.ink
@@ -226,30 +230,31 @@ def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bo
         x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
         of_axis = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
         marks += label(of_axis, LABEL - 6, layout.cell)
+        if every > 1:  # which of several rows a label belongs to
+            x, y, wide, high = (layout.left - 5, at - 0.5, 4, 1) if is_row else (at - 0.5, layout.top - 5, 1, 4)
+            marks.append(Rect(x, y, wide, high, fill=theme.muted))
     return marks
 
 
-def with_label(side: Sequence[Unit], every: int, held: int | None) -> set[int]:
-    """The rows or columns that get a label if there is room for one in ``every``: held ones, special tokens, then the
-    others in order, each only if no other label is too near."""
-    places = [] if held is None else [held]
-    special = (i for i, unit in enumerate(side) if unit.special)
-    for i in (*special, *range(0, len(side), every)):
-        if all(abs(i - place) >= every for place in places):
-            places.append(i)
-    return set(places)
+def with_label(count: int, every: int, held: int | None) -> set[int]:
+    """Which of ``count`` rows or columns get a label: every ``every``-th, and a held one in place of those too near to
+    it."""
+    regular = {i for i in range(0, count, every) if held is None or abs(i - held) >= every}
+    return regular if held is None else {held, *regular}
 
 
 def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
-    """Below a matrix: the names of the axes, and the colour scale with its range in words."""
+    """Below a matrix: the names of the axes, or, where labels are left out, that they are; and the colour scale with
+    its range in words."""
     y = layout.height + FOOT / 2 + 2
-    axes = Text(0, y, "rows: from (query)   columns: to (key)", 11, theme.muted)
+    names, missing = "rows: from (query)   columns: to (key)", thinned(layout)
     text_width = fonts.width(words, 11)
-    bar = min(90.0, layout.width - fonts.width(axes.text, 11) - text_width - GAP - 24)
-    if bar < 24:  # too narrow for both: the scale is more important
-        bar = min(90.0, max(24.0, layout.width - text_width - 8))
-        return scale_bar(layout.width, y, bar, theme, ramp, words)
-    return (axes, *scale_bar(layout.width, y, bar, theme, ramp, words))
+    for text in filter(None, (f"{names}   {missing}".rstrip(), missing)):
+        bar = min(90.0, layout.width - fonts.width(text, 11) - text_width - GAP - 24)
+        if bar >= 24:
+            return (Text(0, y, text, 11, theme.muted), *scale_bar(layout.width, y, bar, theme, ramp, words))
+    bar = min(90.0, max(24.0, layout.width - text_width - 8))  # too narrow for both: the scale is more important
+    return scale_bar(layout.width, y, bar, theme, ramp, words)
 
 
 def scale_bar(

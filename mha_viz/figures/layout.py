@@ -120,7 +120,9 @@ def grid_layout(width: float, layers: int, heads: int, height: float = TALL, lar
 
 
 class LinksLayout(NamedTuple):
-    """Queries in a left column, keys in a right one, ``row_height`` apart."""
+    """Queries in a left column, keys in a right one, ``row_height`` apart; lines lead from ``left`` to ``right``.
+    Behind the keys, which are ``column`` wide, there is room for ``written`` numbers, ``wide`` each, of letters of size
+    ``digits``; behind the queries, lines leave it where numbers stand there."""
 
     row_height: float
     left: float
@@ -128,6 +130,9 @@ class LinksLayout(NamedTuple):
     column: float
     width: float
     height: float
+    digits: float
+    wide: float
+    written: int
 
 
 class Spacing(NamedTuple):
@@ -147,13 +152,25 @@ ON_PAPER = Spacing(15, 34, 2, LABEL_PIXELS, LABEL_PIXELS)  # the requested size,
 
 
 def links_layout(
-    width: float, rows: int, cols: int, label: float, height: float = TALL, spacing: Spacing = ON_SCREEN
+    width: float,
+    rows: int,
+    cols: int,
+    label: float,
+    height: float = TALL,
+    spacing: Spacing = ON_SCREEN,
+    numbers: tuple[float, int] = (3.2, 1),
 ) -> LinksLayout:
-    """The same as ``linksLayout``. ``label``: the width of the widest token."""
+    """The same as ``linksLayout``. ``label``: the width of the widest token; ``numbers``: how wide a number is, in
+    heights of its letters, and how many may stand behind a token."""
     most = max(rows, cols, 1)
     row_height = max(spacing.least, min(spacing.most, math.floor(height / most)))
-    column = max(40, min(label, math.floor(width * 0.34)))
-    return LinksLayout(row_height, column + 8, width - column - 8, column, width, row_height * most)
+    digits = max(9, min(12, row_height - 6))
+    wide, written = numbers[0] * digits, numbers[1]
+    behind = math.ceil(wide * written) + 6
+    column = max(40, min(label, math.floor(width * 0.38) - behind))
+    return LinksLayout(
+        row_height, column + 8, width - behind - column - 8, column, width, row_height * most, digits, wide, written
+    )
 
 
 class HeatmapLayout(NamedTuple):

@@ -26,6 +26,7 @@ from mha_viz.figures.theme import Theme, palette
 from mha_viz.text import TokenizedText
 
 LOG_DECADES = 3  # logarithmic shades run from 0.001 to 1
+CROWDED, STRONGEST = 25, 20  # from so many words on, so many links are drawn where nothing is held
 FAINT = 0.15  # on a scale from 0 to 1: weights below this have nearly the colour of the paper
 
 # The allowed values of each setting of a view.
@@ -36,6 +37,8 @@ GRAMMAR = {name: VALUES[name].replace("|", ", ") for name in ("unit", "special",
     "mass0.00 to mass0.99, the fewest keys of each query that hold this share of its row",
     "pin": "q10, a query token; k1, a key token; q10k1, the link between them",
 }
+
+_ORDINAL = {2: "nd", 3: "rd"}
 
 Mask = npt.NDArray[np.bool_]
 Shades = npt.NDArray[np.uint8]
@@ -264,6 +267,45 @@ def chosen(w: Weights, links: str) -> Mask:
     mask = np.zeros(w.shape, bool)
     np.put_along_axis(mask, order, strong, axis=1)
     return mask
+
+
+def is_crowded(axes: Axes) -> bool:
+    """Whether so many words are shown that all their links together could not be told apart."""
+    return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED
+
+
+def drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
+    """Which links of heads in one diagram are drawn where nothing is held: those that the rule of the view leaves; of
+    many words the strongest of those between words. The rule is then one about words, too: most heads give a special
+    token so much that the heaviest key of every word is [CLS] or [SEP]."""
+    if not is_crowded(axes):
+        return [chosen(part.w, links) for part in parts]
+    rows, cols = (np.array([not unit.special for unit in side]) for side in axes)
+    between_words = rows[:, None] & cols[None]  # [row, column]
+    words = [np.where(between_words, np.abs(part.w), np.float32(0)) for part in parts]
+    sizes = np.stack([np.where(chosen(w, links), w, 0) for w in words])  # [head, row, column]
+    order = np.argsort(-sizes, axis=None, kind="stable")[:STRONGEST]
+    drawn = np.zeros(sizes.shape, bool)
+    drawn.flat[order] = sizes.flat[order] > 0
+    return list(drawn)
+
+
+def few_links(axes: Axes, view: View) -> str:
+    """The words for a diagram that draws only the strongest links; empty if it draws all."""
+    if view.pin or not is_crowded(axes):
+        return ""
+    return f"the {STRONGEST} strongest links between {view.unit if view.unit == 'words' else 'tokens'}"
+
+
+def every_named(every: int, what: str = "token") -> str:
+    """The words for labels of which only each ``every``-th has room, "every 2nd token is named"; empty if all have."""
+    return "" if every == 1 else f"every {every}{_ORDINAL.get(every, 'th')} {what} is named"
+
+
+def link_scale(scale: str) -> str:
+    """The scale of links: one for all lines of a figure, because a scale for each row would give a weak link the ink
+    of a strong one."""
+    return "head" if scale == "row" else scale
 
 
 def shades(w: Weights, scale: str, top: float | None = None) -> Shades:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
-from mha_viz.text.tokens import Cut, Piece, Token, TokenizedText, clean, is_punctuation, shown, without_blanks
+from mha_viz.text.tokens import (
+    BLANKS,
+    CONTINUES,
+    Cut,
+    Piece,
+    Token,
+    TokenizedText,
+    clean,
+    drawn_texts,
+    is_in_word,
+    is_punctuation,
+    without_blanks,
+)
 
 APOSTROPHES = frozenset("'’ʼ＇")
 
@@ -24,18 +35,17 @@ def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = N
     trimmed = [_trim(p, typed[p.segment]) for p in pieces]
     words = _words(trimmed, typed)
     tokens = []
-    for i, (piece, word) in enumerate(zip(trimmed, words, strict=True)):
+    for piece, word, drawn in zip(trimmed, words, drawn_texts(trimmed, words, typed), strict=True):
         start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
-        tokens.append(Token(shown(trimmed, i, typed), word, piece.segment, start, end, piece.in_vocabulary))
+        tokens.append(Token(drawn, word, piece.segment, start, end, piece.in_vocabulary))
     return TokenizedText(text, pair, tuple(tokens), cut)
 
 
 SPECIAL_NAMES = re.compile(r"\[(CLS|SEP|PAD)\]|</?s>|<pad>|<bos>|<eos>|<\|endoftext\|>|<\|im_(start|end)\|>")
-BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
 
 
 def from_names(names: Sequence[str], second_from: int | None = None, marks: bool = True) -> TokenizedText:
-    """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with the marks resolved.
+    """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with their marks read.
 
     The typed text is not known, so it is assembled from words separated by single spaces. ``second_from``: the index
     of the first piece of a second sentence. Without ``marks``, names are shown as they are, each a word of its own.
@@ -62,7 +72,7 @@ def from_names(names: Sequence[str], second_from: int | None = None, marks: bool
 
 def _unmarked(name: str, blanks: bool) -> tuple[str, bool]:
     """A piece's text without the tokenizer's mark, and whether it continues the word before it."""
-    if name.startswith("##") and len(name) > 2:
+    if name.startswith(CONTINUES) and len(name) > 2:
         return name[2:], True
     if blanks:
         return name.lstrip(BLANKS) or " ", name[:1] not in BLANKS
@@ -122,9 +132,5 @@ def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
         return False
     for at in (piece.start, piece.start - 1):
         if typed[at] in APOSTROPHES and 0 < at < len(typed) - 1:
-            return _in_word(typed[at - 1]) and _in_word(typed[at + 1])
+            return is_in_word(typed[at - 1]) and is_in_word(typed[at + 1])
     return False
-
-
-def _in_word(character: str) -> bool:
-    return character.isalnum() or unicodedata.category(character).startswith("M")

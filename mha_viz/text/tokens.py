@@ -29,6 +29,8 @@ class Piece(NamedTuple):
 class Token:
     """One unit of attention: a piece, or a word after :meth:`Attention.by_words`.
 
+    ``text`` is what is drawn, listed and exported: of a piece that continues its word with "##" before it, whatever the
+    tokenizer (:func:`drawn_texts`); what was typed there is :meth:`TokenizedText.typed`.
     ``start`` and ``end`` count characters (Unicode code points) of the typed sentence that ``segment`` names (0: the
     sentence, 1: the second one); both are None for tokens that the model added. ``word`` numbers the words of both
     sentences in order; None marks a special token. ``known`` is False if the tokenizer has no piece for it: the model
@@ -164,13 +166,47 @@ class WordPieces:
     def tokenized(self) -> TokenizedText:
         """The same as a text with tokens, whose words are the given ones."""
         tokens = []
-        for i, piece in enumerate(self.pieces):
+        texts = drawn_texts(self.pieces, self.words, (self.text, ""))
+        for piece, text in zip(self.pieces, texts, strict=True):
             start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
-            tokens.append(Token(shown(self.pieces, i, (self.text, "")), piece.word, 0, start, end, piece.in_vocabulary))
+            tokens.append(Token(text, piece.word, 0, start, end, piece.in_vocabulary))
         return TokenizedText(self.text, "", tuple(tokens), given=self.forms)
 
 
-def shown(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+CONTINUES = "##"  # before the text of a piece that continues its word
+BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
+
+
+def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
+    """The text of each piece as it is drawn; ``words`` are their word numbers. A piece that continues its word has "##"
+    before it, the mark of WordPiece, also where the tokenizer marks the pieces that begin words instead ("Ġ", "▁"):
+    otherwise "ord" or "ina" would read as words. WordPiece's own pieces have the mark where their names have it: "did",
+    "'", "t" have none."""
+    marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
+    texts = []
+    for i, piece in enumerate(pieces):
+        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues(pieces, i, typed)
+        is_marked = piece.name.startswith(CONTINUES) or (marks_beginnings and piece.name[:1] not in BLANKS)
+        is_marked |= not marks_beginnings and _is_in_letters(pieces[i - 1], piece, typed)
+        texts.append(f"{CONTINUES if continues and is_marked else ''}{_written(pieces, i, typed)}")
+    return tuple(texts)
+
+
+def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
+    """Whether something that is no blank of the same word comes before the piece: Llama's "▁" alone begins a word."""
+    before = pieces[index - 1]
+    return before.end <= before.start or bool(typed[before.segment][before.start : before.end].strip())
+
+
+def _is_in_letters(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+    """Whether two pieces meet between letters or digits, as WordPiece's never do without its mark: of a vocabulary
+    that marks beginnings in a text of one word."""
+    text, at = typed[piece.segment], piece.start
+    return before.end == at and 0 < at < len(text) and is_in_word(text[at - 1]) and is_in_word(text[at])
+
+
+def _written(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+    """What was typed where a piece stands, or the name of a piece that was not typed."""
     piece = pieces[index]
     if piece.end <= piece.start:
         return piece.name
@@ -197,6 +233,11 @@ def clean(text: str) -> str:
 def is_punctuation(text: str) -> bool:
     """True if every character is Unicode punctuation (category P*); False for empty text."""
     return bool(text) and all(unicodedata.category(c).startswith("P") for c in text)
+
+
+def is_in_word(character: str) -> bool:
+    """True for letters, digits and the marks that belong to a letter."""
+    return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
 def visible(text: str) -> str:

@@ -18,7 +18,7 @@ from mha_viz.figures.difference import difference_matrix, signed
 from mha_viz.figures.grid import grid_marks
 from mha_viz.figures.heatmap import Matrix, matrix_marks
 from mha_viz.figures.layout import grid_layout
-from mha_viz.figures.links import TOP, link_marks, strand
+from mha_viz.figures.links import TOP, link_marks, strands_of
 from mha_viz.figures.panels import Panel, held_by_panels, pack, pin_for
 from mha_viz.figures.theme import GREY, LIGHT, Theme
 from mha_viz.figures.view import View, block, focus, painted, units
@@ -35,6 +35,12 @@ VIEWS = {
     "one link held": View(links="min0.10", scale="row", pin="q1k2"),
     "from the first sentence to the second": View(side="ab", links="min0.05", scale="head"),
     "only special tokens are left": View(special="hide", side="bb", links="top1"),
+}
+# For a text of so many words that only the strongest links are drawn.
+CROWDED = {
+    "many words, every link": View(),
+    "many words, three links each, a scale for each row": View(special="hide", links="top3", scale="row"),
+    "many words, a query held": View(scale="head", pin="q5"),
 }
 WITH_SIGNS = {
     "numbers with a sign, on one scale per head": View(scale="head"),
@@ -67,6 +73,16 @@ def reading() -> Attention:
     return Attention("made", "", tokenized(TEXT, PAIR, pieces), np.round(weights, 4).astype(np.float32))
 
 
+def crowded() -> Attention:
+    """A text of many words with a special token at either end, to which most of the weight goes."""
+    names = ["[CLS]", *(f"w{number}" for number in range(26)), "[SEP]"]
+    n = len(names)
+    share = np.array([4, *[0.2] * (n - 2), 4])
+    weights = np.round(np.random.default_rng(10).dirichlet(share, (1, 3, n)), 4)
+    weights[..., 0] += 1 - weights.sum(axis=-1)
+    return Attention.from_tensors(np.round(weights, 4).astype(np.float32), names)
+
+
 def with_signs() -> Attention:
     """The same text with signed numbers."""
     numbers = np.round(np.random.default_rng(9).normal(0, 0.2, reading().weights.shape), 4)
@@ -95,9 +111,27 @@ def everything() -> dict[str, Any]:
     with patch.object(fonts, "width", plain_width), patch.object(fonts, "cut", plain_cut):
         cases = {name: drawn(attention, view, LIGHT) for name, view in VIEWS.items()}
         signed_cases = {name: drawn(with_signs(), view, GREY) for name, view in WITH_SIGNS.items()}
+        many = {name: {"view": asdict(view), "links": _links(crowded(), view, LIGHT)} for name, view in CROWDED.items()}
         beside = {name: drawn_together(*settings) for name, settings in TOGETHER.items()}
+    panels = base64.b64encode(pack(three())).decode()
+    return {
+        "width": WIDTH,
+        "open": [h.head for h in HEADS],
+        "theme": LIGHT._asdict(),
+        "grey": GREY._asdict(),  # of the numbers with a sign, whose cells carry a minus there
+        "reading": _reading(attention),
+        "crowded": {"reading": _reading(crowded()), "cases": many},
+        "cases": cases,
+        "signed": {"matrices": _written(with_signs()), "cases": signed_cases},
+        "panels": panels,
+        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before packing
+        "together": beside,
+    }
+
+
+def _reading(attention: Attention) -> dict[str, Any]:
     text = attention.text
-    words = {
+    return {
         "layers": 1,
         "heads": 3,
         "n": len(text),
@@ -107,19 +141,6 @@ def everything() -> dict[str, Any]:
         "groups": [list(g) for g in text.groups],
         "words": [t.text for t in text.by_words().tokens],
         "matrices": _written(attention),
-    }
-    panels = base64.b64encode(pack(three())).decode()
-    return {
-        "width": WIDTH,
-        "open": [h.head for h in HEADS],
-        "theme": LIGHT._asdict(),
-        "grey": GREY._asdict(),  # of the numbers with a sign, whose cells carry a minus there
-        "reading": words,
-        "cases": cases,
-        "signed": {"matrices": _written(with_signs()), "cases": signed_cases},
-        "panels": panels,
-        "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before packing
-        "together": beside,
     }
 
 
@@ -146,17 +167,23 @@ def drawn(attention: Attention, view: View, theme: Theme) -> dict[str, Any]:
     part = block(attention, HEADS[0], view, axes)
     matrix = Matrix(painted(part, view.scale, theme), axes, held, part.w if part.signed else None)
     heat, _ = matrix_marks(matrix, WIDTH, theme, largest=44)
-    strands = [strand(attention, head, view, axes, theme, place=place) for place, head in enumerate(HEADS)]
-    ends_and_links, _ = link_marks(strands, axes, held, WIDTH, theme)
-    links = moved(ends_and_links[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
     parts = [[block(attention, Head(0, head), view, axes) for head in range(attention.heads)]]
     columns = [*map(str, range(attention.heads))]
     grid = grid_marks(parts, grid_layout(WIDTH, 1, attention.heads), view.scale, theme, ["L0"], columns)
-    marks = {"heatmap": heat, "links": links, "grid": grid}
+    marks = {"heatmap": heat, "grid": grid}
     return {
         "view": asdict(view),
+        "links": _links(attention, view, theme),
         **{kind: [as_dict(m) for m in drawing_marks] for kind, drawing_marks in marks.items()},
     }
+
+
+def _links(attention: Attention, view: View, theme: Theme) -> list[dict[str, Any]]:
+    axes = units(attention, view)
+    strands = strands_of(attention, HEADS, view, axes, theme)
+    marks, _ = link_marks(strands, axes, focus(axes, view), WIDTH, theme)
+    links = moved(marks[2:], 0, -TOP)  # without the names of the columns, which are outside the canvas
+    return [as_dict(mark) for mark in links]
 
 
 def drawn_together(view: View, pin_of: int, diff: tuple[int, int] | None) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import {
   parseTogether,
   partners,
   placeAfter,
-  scaleWords,
   sharedShades,
   signedShades,
   toldApart,
@@ -21,6 +20,7 @@ import {
   unitsOf,
   viewAfter,
 } from "../../mha_viz/browser/compare/together.js";
+import { scaleWords } from "../../mha_viz/browser/words.js";
 import { signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed } from "./made.mjs";
 import { nameOf, unpackPanels } from "../../mha_viz/browser/compare/set.js";

@@ -7,6 +7,7 @@ import {
   chosen,
   encodeView,
   headIndex,
+  linksOf,
   isPair,
   linkRule,
   mean,
@@ -19,7 +20,7 @@ import {
   units,
 } from "../../mha_viz/browser/geometry.js";
 import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
-import { labelled } from "../../mha_viz/browser/heatmap.js";
+import { axis, labelled, thinned } from "../../mha_viz/browser/heatmap.js";
 import { apart, inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 import { headName, mapName, paperMapName, unpack } from "../../mha_viz/browser/reading.js";
@@ -543,10 +544,60 @@ test("the matrix made for these tests sums to 1 in each row", () => {
     );
 });
 
-test("heatmap: where labels are crowded, special tokens keep theirs, and what is held its own", () => {
-  const list = Array.from({ length: 13 }, (_, i) => ({ special: i === 0 || i === 11 }));
-  const places = (own, count) => [...labelled(list, 3, own, count)].sort((a, b) => a - b);
-  assert.deepEqual(places(null), [0, 3, 6, 11]);
-  assert.deepEqual(places(4, 1), [0, 4, 11]);
+test("heatmap: where labels are crowded, every third token has one, and what is held its own", () => {
+  const places = (own, count) => [...labelled(13, 3, own, count)].sort((a, b) => a - b);
+  assert.deepEqual(places(null), [0, 3, 6, 9, 12]);
+  assert.deepEqual(places(4, 1), [0, 4, 9, 12]);
   assert.deepEqual(places(10, 2), [0, 3, 6, 10, 11]);
+  assert.deepEqual([8, 4, 3, 2, undefined].map(thinned), [
+    "Every 2nd token is named.",
+    "Every 3rd token is named.",
+    "Every 3rd token is named.",
+    "Every 5th token is named.",
+    "",
+  ]);
+});
+
+test("heatmap: each label has a tick where not all have one, and none otherwise", () => {
+  for (const [cell, every] of [
+    [4, 3],
+    [20, 1],
+  ]) {
+    const drawn = { texts: [], ticks: [] };
+    const context = {
+      ...Object.fromEntries(["save", "restore", "translate", "rotate"].map((name) => [name, () => {}])),
+      measureText: () => ({ width: 1 }),
+      fillText: (text) => drawn.texts.push(text),
+      fillRect: (x, y, width, height) => drawn.ticks.push([x, y, width, height]),
+    };
+    const units = Array.from({ length: 9 }, (_, i) => ({ text: `t${i}`, special: false }));
+    const layout = { cell, left: 40, top: 30, width: 40 + 9 * cell, height: 30 + 9 * cell };
+    const look = { textFont: () => "", muted: "", ink: "", accent: "" };
+    axis(context, { rows: units, cols: units, focus: null }, look, layout, true);
+    assert.equal(drawn.texts.length, Math.ceil(9 / every));
+    const middles = [0, 3, 6].map((i) => [35, 30 + (i + 0.5) * cell - 0.5, 4, 1]);
+    assert.deepEqual(drawn.ticks, every > 1 ? middles : []);
+  }
+});
+
+test("links: of many words the strongest between words are drawn, on one scale whatever the scale of rows", () => {
+  const names = ["[CLS]", ...Array.from({ length: 25 }, (_, i) => `w${i}`)];
+  const units = names.map((text, i) => ({ text, tokens: [i], special: i === 0, segment: 0 }));
+  const n = names.length;
+  const w = Float32Array.from({ length: n * n }, (_, i) => (i % n ? ((i * 37) % 101) / 250 : 0.5));
+  const part = { w, R: n, C: n, max: 0.5 };
+  for (const rule of ["all", "top3", "min0.10", "mass0.70"])
+    for (const scale of ["fixed", "head", "row", "log"]) {
+      const [{ lines, ink }] = linksOf([part], { rows: units, cols: units }, rule, scale);
+      const drawn = Array.from(lines.keys()).filter((i) => lines[i]);
+      assert.equal(drawn.length, 20);
+      assert.ok(drawn.every((i) => i % n && i >= n));
+      const sorted = Array.from(w.keys()).sort((a, b) => w[a] - w[b]);
+      assert.ok(sorted.every((at, i) => !i || ink[at] >= ink[sorted[i - 1]]));
+      if (rule === "all") {
+        const between = Array.from(w.keys()).filter((i) => i % n && i >= n);
+        const strongest = between.sort((a, b) => w[b] - w[a]).slice(0, 20);
+        assert.equal(Math.min(...drawn.map((i) => w[i])), Math.min(...strongest.map((i) => w[i])));
+      }
+    }
 });

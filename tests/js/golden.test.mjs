@@ -130,7 +130,7 @@ Object.assign(globalThis, {
   },
 });
 
-const { block, chosen, shades, units } = await import("../../mha_viz/browser/geometry.js");
+const { block, linksOf, shades, units } = await import("../../mha_viz/browser/geometry.js");
 const { palette } = await import("../../mha_viz/browser/ink.js");
 const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
 const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/browser/heatmap.js");
@@ -143,6 +143,10 @@ const golden = JSON.parse(readFileSync(new URL("../golden/figures.json", import.
 const reading = {
   ...golden.reading,
   matrices: new Map(golden.reading.matrices.map((m, i) => [i, Float32Array.from(m)])),
+};
+const crowded = {
+  ...golden.crowded.reading,
+  matrices: new Map(golden.crowded.reading.matrices.map((m, i) => [i, Float32Array.from(m)])),
 };
 const withSigns = {
   ...golden.reading,
@@ -172,11 +176,13 @@ const look = lookOf(theme);
 
 function scene({ pin, ...view }, reading, theme) {
   const axes = units(reading, view);
+  const parts = golden.open.map((head) => block(reading, head, view, axes));
+  const lines = linksOf(parts, axes, view.links, view.scale);
   const heads = golden.open.map((head, place) => {
-    const part = block(reading, head, view, axes);
+    const part = parts[place];
     const colours = reading.signed ? { colour: theme.signed.at(-2), below: theme.signed[1] } : {};
     const line = { colour: theme.heads[head], dash: theme.dashes[place], ...colours };
-    return { head, ...line, part, mask: chosen(part, view.links), shade: shades(part, view.scale) };
+    return { head, ...line, part, ...lines[place], shade: shades(part, view.scale) };
   });
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
   const find = (list, token) => (token === undefined ? null : list.findIndex((u) => u.tokens.includes(+token)));
@@ -210,6 +216,10 @@ for (const [name, expected, reading, theme] of every) {
     drawHeatmap(canvas, { ...axes, head: heads[0] }, lookOf(theme));
     assert.deepEqual(sorted(asInFile(canvas.getContext().marks, axes)), sorted(expected.heatmap));
   });
+}
+
+const many = Object.entries(golden.crowded.cases).map(([name, expected]) => [name, expected, crowded, theme]);
+for (const [name, expected, reading, theme] of [...every, ...many]) {
   test(`links, ${name}`, () => {
     const canvas = new Canvas();
     drawLinks(canvas, scene(expected.view, reading, theme), lookOf(theme), 0);
@@ -335,7 +345,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
         head,
         part: parts[panel],
         shade,
-        mask: chosen(parts[panel], view.links),
+        ...linksOf([parts[panel]], axes, view.links, view.scale, top)[0],
         colour: theme.heads[head % set.readings[i].heads],
         dash: [],
       };

@@ -1,5 +1,6 @@
 // Two panels subtracted: the second minus the first, as a signed heatmap and as the largest differences.
 import { make, typedText } from "../dom.js";
+import { thinned } from "../heatmap.js";
 import { heatmapSpotAt } from "../layouts.js";
 import { apart, number, signed } from "../numerals.js";
 import { pointOn } from "../stage.js";
@@ -146,6 +147,7 @@ export function refreshDifference(stores, part, spot, all) {
   const size = { width, height: Math.max(380, look.height), most: 0 };
   drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours, label: undefined, ...size });
   part.diffSays.replaceChildren(...differenceSays(stores, here));
+  part.diffMissing.textContent = thinned(part.map.layout?.cell);
   part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
   markEntries(part.list, result, focus);
 }

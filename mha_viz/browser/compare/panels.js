@@ -1,19 +1,19 @@
 // The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
-import { block, chosen } from "../geometry.js";
-import { heatmapLabel } from "../heatmap.js";
+import { block, fewLinks, linksOf } from "../geometry.js";
+import { heatmapLabel, thinned } from "../heatmap.js";
 import { signColours } from "../ink.js";
 import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
-import { linksLabel } from "../links.js";
+import { lineRamp, linksLabel } from "../links.js";
 import { keysOf } from "../reading.js";
 import { pointOn, reveal } from "../stage.js";
 import { isShare } from "../view.js";
-import { hiddenNote, offNote } from "../words.js";
+import { hiddenNote, offNote, scaleWords } from "../words.js";
 import { refreshDifference, subtracted } from "./difference.js";
 import { drawCanvasPair } from "./canvas_pair.js";
 import { allSay, panelSays } from "./says.js";
 import { nameOf, readingOf } from "./set.js";
 import { spotIn } from "./spots.js";
-import { columns, scaleWords, sharedShades, topOf, unitsOf } from "./together.js";
+import { columns, sharedShades, topOf, unitsOf } from "./together.js";
 /** @import { Unit } from "../geometry.js" */
 /** @import { Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
@@ -50,15 +50,18 @@ export function derive({ read, stage: { view }, look }) {
     block(set.readings[reading], head, view, { rows: units[reading], cols: cols[reading] }),
   );
   const top = topOf(parts);
-  const heads = set.panels.map(({ reading, head }, index) => ({
-    head,
-    part: parts[index],
-    shade: sharedShades(parts[index], scale, top),
-    mask: as === "links" ? chosen(parts[index], links) : null,
-    colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
-    dash: /** @type {number[]} */ ([]),
-    ...(parts[index].signed ? signColours(look) : {}),
-  }));
+  const heads = set.panels.map(({ reading, head }, index) => {
+    const [part, axes] = [parts[index], { rows: units[reading], cols: cols[reading] }];
+    return {
+      head,
+      part,
+      shade: sharedShades(part, scale, top),
+      ...(as === "links" ? linksOf([part], axes, links, scale, top)[0] : {}),
+      colour: look.heads[(head % set.readings[reading].heads) % look.heads.length],
+      dash: /** @type {number[]} */ ([]),
+      ...(part.signed ? signColours(look) : {}),
+    };
+  });
   read.derived = { key, units, columns: cols, heads, top, standing: {}, diff: subtracted(set, view) };
 }
 
@@ -73,10 +76,15 @@ const kindOf = (heads) => {
 export function drawScale({ read: { set, derived }, stage, look }, part) {
   const { as, scale } = stage.view;
   const isSigned = derived.heads.some((head) => head.part.signed);
-  const stops = as === "links" ? `transparent, ${look.ink}` : (isSigned ? look.signed : look.ramp).join();
-  part.ramp.style.background = `linear-gradient(90deg, ${stops})`;
+  const { colour, below } = isSigned ? signColours(look) : { colour: look.ink };
+  const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
+  part.ramp.style.background = as === "links" ? lineRamp(colour, below) : colours;
   const whose = set.panels.length > 1 ? "One scale for all panels" : "Scale";
-  const how = as === "links" ? ", as strength of the line" : "";
+  const few = derived.units
+    .map((rows, i) => fewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
+    .find(Boolean);
+  const which = few ? `. At rest, ${few}${set.panels.length > 1 ? " of each panel" : ""}` : "";
+  const how = as === "links" ? `, as width and darkness of the line${which}` : "";
   part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, kindOf(derived.heads))}${how}`;
 }
 
@@ -133,7 +141,7 @@ function drawPanel(stores, panel, index, here, all) {
   panel.says.classList.toggle("rest", !here);
   const hidden = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
   const off = offNote(readingOf(set, index), [set.panels[index].head]);
-  const note = [off, hidden].filter(Boolean).join(" ");
+  const note = [off, hidden, view.as === "links" ? "" : thinned(panel.layout?.cell)].filter(Boolean).join(" ");
   if (panel.note.textContent !== note) panel.note.textContent = note;
   const what = `${view.as === "links" ? "Token links" : "Heatmap"} of panel ${index + 1}, ${nameOf(set, index).name}`;
   panel.canvas.setAttribute("aria-label", `${what}. ${panel.says.textContent}`);

@@ -285,6 +285,7 @@ function differenceOf(p, on) {
   p.map = canvasPair();
   [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), bar(), make("span")];
   p.diffSays = make("p", { class: "says" });
+  p.diffMissing = make("p", { class: "soft" });
   p.list = make("ol");
   p.diffBody = make(
     "div",
@@ -295,6 +296,7 @@ function differenceOf(p, on) {
       make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore),
       p.map.box,
       p.diffSays,
+      p.diffMissing,
     ),
     make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list),
   );

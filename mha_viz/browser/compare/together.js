@@ -1,7 +1,6 @@
 // Several heads at once: correspondence, common scale, differences, and the address. Numbers only, no page. Tested with
 // `node --test`.
 import { block, isLong, pinName, shades, units } from "../geometry.js";
-import { number } from "../numerals.js";
 import { keysOf } from "../reading.js";
 import { LONG, defaultsFor, defaultsOf, patternsOf } from "../view.js";
 import { nameOf, readingOf, sideOf } from "./set.js";
@@ -286,14 +285,6 @@ function cutTheSame(a, b, ours, theirs) {
 export const topOf = (parts) => parts.reduce((top, part) => Math.max(top, part?.max ?? 0), 0);
 /** @type {(part: Block, scale: string, top: number) => Uint8ClampedArray} */
 export const sharedShades = (part, scale, top) => shades({ ...part, max: top }, scale);
-
-// The scale in words; the same as `span` in figures/view.py.
-/** @type {(scale: string, top: number, kind?: Kind) => string} */
-export const scaleWords = (scale, top, { quantity, signed } = {}) => {
-  const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : number(top, { quantity })}`;
-  if (scale !== "log") return `0 to ${end}`;
-  return signed ? "logarithmic, from ±0.001 to ±1" : "0.001 to 1, logarithmic";
-};
 
 // ---- What differs -------------------------------------------------------------------------------------------
 

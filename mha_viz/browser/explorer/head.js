@@ -1,16 +1,16 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
 import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
-import { DEFAULTS, firstView, isPair } from "../geometry.js";
-import { drawHeatmap, labelStep } from "../heatmap.js";
+import { DEFAULTS, fewLinks, firstView, isPair, linkScale } from "../geometry.js";
+import { drawHeatmap, thinned } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
-import { drawLinks } from "../links.js";
+import { drawLinks, lineRamp } from "../links.js";
 import { fadeOut } from "../motion.js";
 import { inModel, mapName, paperMapName } from "../reading.js";
 import { isOfLayers } from "../view.js";
 import { pointOn, reveal } from "../stage.js";
 import { QUANTITIES, defaultsFor } from "../view.js";
-import { hiddenNote, offNote, readout, table } from "../words.js";
+import { hiddenNote, offNote, readout, scaleWords, table } from "../words.js";
 import { HeadBar } from "./bar.js";
 import { Chips } from "./chips.js";
 import { UNEXPLAINED, cellsOf } from "./recipe.js";
@@ -37,7 +37,7 @@ const SIDES = [
   ["bb", "B → B"],
 ];
 const BEGUN = [
-  "A long text: the three strongest links of each word, special tokens hidden, colours per row.",
+  "A long text: the strongest links, of a word its three, special tokens hidden, colours per row.",
   "Show the strongest links only",
 ];
 
@@ -60,11 +60,14 @@ export class HeadView {
   #tall = make("div", { class: "tall" }, this.#links);
   #scroller = make("div", { class: "scroller" }, this.#tall);
   #shownRows = make("span");
+  #lineRamp = make("i", { class: "ramp", "aria-hidden": true });
+  #lineWords = make("span");
   #linksBox = make(
     "div",
     { class: "links" },
     ends("from", this.#shownRows, make("span", { title: "key" }, "to")),
     this.#scroller,
+    make("p", { class: "lines soft" }, this.#lineRamp, this.#lineWords),
   );
   #heat = surface("Heatmap");
   #heatBox = make(
@@ -204,6 +207,19 @@ export class HeadView {
     );
     this.#layouts = { links, heat };
     this.#shownRows.textContent = shownRows(links, scene, scroll, height);
+    this.#drawLineScale(scene);
+  }
+
+  // What width and darkness of a line mean, and which links of many are drawn.
+  /** @type {(scene: LinkScene) => void} */
+  #drawLineScale({ heads, rows, cols }) {
+    const { read, stage, look } = this.#stores;
+    const [{ colour, below }, { scale, unit }] = [heads[0], stage.view];
+    const top = Math.max(...heads.map(({ part }) => part.max));
+    this.#lineRamp.style.background = lineRamp(heads.length > 1 && !below ? look.ink : colour, below);
+    const few = fewLinks({ rows, cols }, unit);
+    const which = few ? `; at rest, ${few}` : "";
+    this.#lineWords.textContent = `width and darkness: ${scaleWords(linkScale(scale), top, read.reading)}${which}`;
   }
 
   // The cells that the rule which is pointed at predicts.
@@ -218,10 +234,10 @@ export class HeadView {
     const { read, stage } = this.#stores;
     const { reading, quiet } = read;
     this.#readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet, !read.mode));
-    const every = this.#layouts.heat ? labelStep(this.#layouts.heat.cell) : 1;
-    const sparse =
-      every > 1 ? " One in " + every + " of the heatmap’s words is written; point at a cell to read its words." : "";
-    this.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + sparse;
+    const sparse = thinned(this.#layouts.heat?.cell);
+    const more =
+      sparse && ` In the heatmap, ${sparse[0].toLowerCase()}${sparse.slice(1, -1)}; point at a cell to read its words.`;
+    this.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + more;
     const name = mapName(reading, head.head);
     const keys = "Arrow keys move, Enter holds, Escape lets go.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);

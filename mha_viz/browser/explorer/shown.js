@@ -1,5 +1,5 @@
 // What the view shows of a reading: rows, columns and the open heads, computed once per view; and what is held in it.
-import { block, chosen, shades, units } from "../geometry.js";
+import { block, linksOf, shades, units } from "../geometry.js";
 import { signColours } from "../ink.js";
 import { drawn, headColour, headDash } from "./heads.js";
 /** @import { Axes, Pin, Unit } from "../geometry.js" */
@@ -47,7 +47,10 @@ export class Shown {
     if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
     const rowsKey = unit + special + side;
     const axes = this.#axesFor(rowsKey);
-    const heads = here.map((head) => this.#headOf(head, axes));
+    const alone = here.map((head) => this.#headOf(head, axes));
+    const parts = alone.map(({ part }) => part);
+    const lines = linksOf(parts, axes, links, scale);
+    const heads = alone.map((head, i) => ({ ...head, ...lines[i] }));
     return (this.#derived = { key, reading, rowsKey, axes, heads });
   }
 
@@ -67,7 +70,7 @@ export class Shown {
     const part = block(reading, head, view, axes);
     const dash = headDash(look, view, head);
     const signs = reading.signed ? signColours(look) : { colour: headColour(look, reading, head) };
-    return { head, dash, part, mask: chosen(part, view.links), shade: shades(part, view.scale), ...signs };
+    return { head, dash, part, shade: shades(part, view.scale), ...signs };
   }
 
   // The spot that the view holds, null if its tokens are not shown.

@@ -22,7 +22,7 @@ export function grouped(typed, pieces) {
   const groups = joined(numbers);
   return {
     n: pieces.length,
-    tokens: trimmed.map((piece, i) => drawn(nameOf(trimmed, i, typed), [piece])),
+    tokens: drawnTexts(trimmed, numbers, typed).map((text, i) => drawn(text, [trimmed[i]])),
     segments: pieces.map(() => 0),
     special: numbers.map((number) => Number(number === null)),
     groups,
@@ -101,6 +101,32 @@ function joined(numbers) {
   });
   return groups;
 }
+
+const CONTINUES = "##"; // before the text of a piece that continues its word
+const BLANKS = "Ġ▁ ";
+
+// The text of each piece as it is drawn; the same as `drawn_texts` in text/tokens.py, which says why.
+/** @type {(pieces: Piece[], numbers: (number | null)[], typed: Typed) => string[]} */
+function drawnTexts(pieces, numbers, typed) {
+  const marksBeginnings = pieces.some(({ name }) => name && BLANKS.includes(name[0]));
+  return pieces.map((piece, i) => {
+    const continues =
+      i > 0 && numbers[i] !== null && numbers[i] === numbers[i - 1] && isAfterLetters(pieces[i - 1], typed);
+    const isMarked =
+      piece.name.startsWith(CONTINUES) ||
+      (marksBeginnings
+        ? !BLANKS.includes(piece.name[0] ?? "")
+        : continues && meetInLetters(pieces[i - 1], piece, typed));
+    return (continues && isMarked ? CONTINUES : "") + nameOf(pieces, i, typed);
+  });
+}
+
+/** @type {(before: Piece, typed: Typed) => boolean} */
+const isAfterLetters = ({ start, end }, typed) => end <= start || !typed.slice(start, end).every(isBlank);
+
+/** @type {(before: Piece, piece: Piece, typed: Typed) => boolean} */
+const meetInLetters = ({ end }, { start }, typed) =>
+  end === start && [end - 1, start].every((at) => isInWord(typed[at] ?? ""));
 
 /** @type {(pieces: Piece[], index: number, typed: Typed) => string} */
 function nameOf(pieces, index, typed) {

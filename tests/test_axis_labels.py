@@ -1,0 +1,161 @@
+"""What stands beside the rows and columns of a figure: pieces with the mark that they continue their word, in every
+kind and every format; and, where not every label has room, each k-th with a tick, and a note."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+import pypdfium2
+import pytest
+
+from mha_viz import exports
+from mha_viz import figure as draw
+from mha_viz.attention import Attention
+from mha_viz.cli.figure import KINDS
+from mha_viz.drawing.marks import Drawing, Rect, Text
+from mha_viz.figure.figure import Figure
+from mha_viz.figures.effects import token_bars
+from mha_viz.figures.packet import packet
+from mha_viz.figures.theme import LIGHT
+
+NAMES = ["[CLS]", "the", "ord", "##ina", "##ry", "word", "[SEP]"]
+PIECES = ("ord", "##ina", "##ry")
+
+# One figure of each kind that the command line draws.
+Draw = Callable[..., Figure]
+DRAWN: Mapping[str, Draw] = MappingProxyType(
+    {
+        "heatmap": lambda one, **options: draw.heatmap(one, 0, 0, **options),
+        "links": lambda one, **options: draw.links(one, 0, 0, **options),
+        "grid": lambda one, **options: draw.grid(one, **options),
+        "compare": lambda one, **options: draw.compare([(one, "L0H0"), (one, "L0H1")], **options),
+        "difference": lambda one, **options: draw.difference((one, "L0H0"), (one, "L0H1"), **options),
+    }
+)
+WITHOUT_TOKENS = {"grid"}  # its rows are layers, its columns heads; the numbers in its files are those of tokens
+MATRICES = tuple(kind for kind in DRAWN if kind not in {"links", *WITHOUT_TOKENS})
+
+
+def split() -> Attention:
+    """A text with a word of three pieces."""
+    return Attention.from_tensors(rows(len(NAMES)), NAMES)
+
+
+def rows(n: int) -> np.ndarray:
+    return np.random.default_rng(1).dirichlet(np.full(n, 0.5), (1, 2, n)).astype(np.float32)
+
+
+def long(n: int = 60) -> Attention:
+    return Attention.from_tensors(rows(n), [f"t{number}" for number in range(n)])
+
+
+def test_every_kind_that_the_command_line_draws_is_tried_here() -> None:
+    assert set(DRAWN) == set(KINDS)
+
+
+# ---- Pieces ------------------------------------------------------------------------------------------------------
+
+
+def words_in(content: bytes, suffix: str) -> str:
+    """The words that a file of this format shows."""
+    if suffix == ".pdf":
+        return str(pypdfium2.PdfDocument(content)[0].get_textpage().get_text_range())
+    if suffix == ".npz":
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            return " ".join(str(file[name].tolist()) for name in file.files if file[name].dtype.kind == "U")
+    return html.unescape(content.decode("utf-8", "ignore"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_piece_keeps_its_mark_in_every_file_of_every_kind(kind: str) -> None:
+    figure = DRAWN[kind](split(), unit="pieces")
+    assert {".svg", ".pdf", ".html", ".csv"} <= set(figure.suffixes)
+    for suffix in figure.suffixes:
+        if suffix == ".html" or (kind in WITHOUT_TOKENS and suffix in exports.drawing_suffixes()):
+            continue  # a page packs its tokens: the test of packets
+        if suffix == ".png":
+            assert set(PIECES) <= set(figure.drawing.texts())
+            continue
+        text = words_in(figure.to_bytes(suffix), suffix)
+        for piece in PIECES:
+            assert piece in text, suffix
+        assert not re.search(r"(?<![#\w])(ina|ry)\b", text.replace("ordinary", "")), suffix
+
+
+@pytest.mark.parametrize("suffix", exports.suffixes())
+def test_a_piece_keeps_its_mark_in_every_file_of_a_reading(suffix: str) -> None:
+    text = words_in(exports.to_bytes(split(), suffix), suffix)
+    for piece in PIECES:
+        assert piece in text
+
+
+def test_the_pages_get_pieces_with_their_marks_and_words_without() -> None:
+    packed = packet(split(), [])
+    header = json.loads(packed[4 : 4 + int.from_bytes(packed[:4], "little")])
+    assert header["tokens"] == NAMES
+    assert header["words"] == ["[CLS]", "the", "ordinary", "word", "[SEP]"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in WITHOUT_TOKENS])
+def test_words_have_no_mark(kind: str) -> None:
+    texts = DRAWN[kind](split()).drawing.texts()
+    assert "ordinary" in texts
+    assert not [text for text in texts if "##" in text]
+
+
+# ---- Labels that have no room ------------------------------------------------------------------------------------
+
+
+def labels_of(drawing: Drawing, is_row: bool) -> list[Text]:
+    labels = [m for m in drawing.marks if isinstance(m, Text) and re.fullmatch(r"t\d+", m.text)]
+    return [m for m in labels if (m.turn == 0) is is_row]
+
+
+def ticks_of(drawing: Drawing, is_row: bool) -> list[Rect]:
+    """The short marks beside a matrix."""
+    marks = [m for m in drawing.marks if isinstance(m, Rect) and m.fill == LIGHT.muted]
+    return [m for m in marks if (m.width > m.height) is is_row]
+
+
+@pytest.mark.parametrize("width", [85, 110, 178])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_where_labels_have_no_room_each_kth_has_one_with_a_tick_and_the_figure_says_so(kind: str, width: float) -> None:
+    count = 100
+    drawing = DRAWN[kind](long(count), width_mm=width).drawing
+    matrices = 2 if kind == "compare" else 1
+    for is_row in (True, False):
+        numbers = [int(m.text[1:]) for m in labels_of(drawing, is_row)]
+        every = numbers[1] - numbers[0]
+        assert numbers == [*range(0, count, every)] * matrices
+        ticks = ticks_of(drawing, is_row)
+        middles = [m.y + m.height / 2 if is_row else m.x + m.width / 2 for m in ticks]
+        assert middles == pytest.approx([m.y if is_row else m.x for m in labels_of(drawing, is_row)], abs=0.01)
+        ending = {2: "nd", 3: "rd"}.get(every, "th")
+        assert [text for text in drawing.texts() if f"every {every}{ending} token is named" in text]
+        assert f"Every {every}{ending} token is named." in drawing.full_caption
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_where_all_labels_have_room_there_is_no_tick_and_no_note(kind: str) -> None:
+    drawing = DRAWN[kind](long(12)).drawing
+    assert {m.text for m in labels_of(drawing, True)} == {f"t{number}" for number in range(12)}
+    assert not ticks_of(drawing, True) + ticks_of(drawing, False)
+    assert not [text for text in (*drawing.texts(), drawing.full_caption) if "is named" in text]
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "difference"])
+def test_a_held_token_has_its_label_among_thinned_ones(kind: str) -> None:
+    drawing = DRAWN[kind](long(100), pin="q50", width_mm=85).drawing
+    assert "t50" in [m.text for m in labels_of(drawing, True)]
+
+
+def test_bars_of_many_tokens_name_each_kth_and_say_so() -> None:
+    few, many = (token_bars([f"t{i}" for i in range(n)], np.ones(n), LIGHT).plots[0].x for n in (30, 100))
+    assert (len(few.at or ()), few.title) == (30, "")
+    assert (len(many.at or ()), many.title) == (34, "every 3rd token is named")

@@ -15,7 +15,7 @@ import { heatmapLayout, within } from "./layouts.js";
 /** @typedef {Axes & { head: Pictured, focus: Span | null, marked?: boolean[] | null }} HeatScene */
 
 const LABEL = 96; // the greatest width of labels, pixels
-const MARKED = 4; // from this cell size on, cells below 0 carry a minus
+const MARKED = 4; // from this cell size on, cells below 0 carry a minus, and marked ones an outline
 const FRAMED = 6; // from this cell size on, what is focused has a frame; smaller cells would be hidden by it
 const [FRAME, HALO, TICK] = [1.5, 3.5, 4]; // pixels: a frame, the paper around it, and a tick beside small cells
 const FAINT = 0.1; // of the largest difference: smaller ones need no minus, because their colour is hardly visible
@@ -117,17 +117,21 @@ function minuses(context, { head: { part, largest = part.signed ? part.max : 0 }
   });
 }
 
-// An outline around each marked cell.
+// An outline around each marked cell, thin around small ones; the smallest would be hidden by it.
 /**
  * @type {(context: CanvasRenderingContext2D, marked: boolean[], scene: HeatScene, look: Look, layout: HeatmapLayout) =>
  *   void}
  */
 function mark(context, marked, { head: { part } }, look, { left, top, cell }) {
-  if (cell < FRAMED) return;
-  const inset = HALO / 2;
+  if (cell < MARKED) return;
+  const inset = cell < FRAMED ? 0.5 : HALO / 2;
+  context.strokeStyle = look.accent;
+  context.lineWidth = 1;
   marked.forEach((isMarked, i) => {
-    const [x, y] = [left + (i % part.C) * cell, top + Math.floor(i / part.C) * cell];
-    if (isMarked) frame(context, look, x + inset, y + inset, cell - 2 * inset, cell - 2 * inset);
+    if (!isMarked) return;
+    const [x, y] = [left + (i % part.C) * cell + inset, top + Math.floor(i / part.C) * cell + inset];
+    if (cell < FRAMED) context.strokeRect(x, y, cell - 1, cell - 1);
+    else frame(context, look, x, y, cell - HALO, cell - HALO);
   });
 }
 

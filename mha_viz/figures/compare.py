@@ -263,9 +263,10 @@ def _panel(
     left, width = 0.0 if is_unnamed else places.label, max(NARROW, places.drawn - places.label)
     title = f"{caption.named(attention, head)}  {name}".strip()
     marks: list[Mark] = [Text(left, 9, fonts.cut(title, 14, width, 600), 14, theme.ink, weight=600)]
-    lines = wrapped(_whose(panels, panel), width, 11, 2)
-    marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in enumerate(lines)]
-    below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, 2)) for p in panels)  # rows begin at one height
+    most = 3 if places.label else 2  # above cells alone there is less room in a line
+    mine = enumerate(wrapped(_whose(panels, panel), width, 11, most))
+    marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in mine]
+    below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, most)) for p in panels)  # rows begin at one height
     return PanelDrawing((*marks, *moved(drawing.marks, 0, below)), drawing.height + below)
 
 

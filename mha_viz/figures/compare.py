@@ -77,8 +77,9 @@ def compare(
     marks, bottom = _rows(
         [_panel(panels, *each, width, theme) for each in zip(panels, drawings, strict=True)], width, across
     )
-    missing = next((drawing.missing for drawing in drawings), "")  # all have the same layout
-    foot, _ = _shared_scale(kind, scale, whole_width, theme, parts, few or missing)
+    foot, _ = _shared_scale(
+        kind, scale, whole_width, theme, parts, few or drawings[0].missing
+    )  # all are laid out alike
     hardly_seen = faint_links if kind == "links" else faint_cells
     drawn = Drawing(
         whole_width,

@@ -56,8 +56,8 @@ export const linksLabel = (rows, cols, look) =>
   Math.max(widest(rows, cols, look.textFont(15)) + 8, widest(rows, cols, look.textFont(TEXT)) + 1);
 
 // scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
-// quiet: no numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the room for
-// labels and the number of tokens.
+// quiet: no numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the
+// room for labels and the number of tokens.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
   const label = look.label ?? linksLabel(scene.rows, scene.cols, look);

@@ -120,7 +120,8 @@ def _view_words(name: str, kind: str) -> str:
         "side": "the part of a --pair to show: all, aa, ab, ba or bb; ab is from the first text to the second",
         "links": "which links: all; topN, the N heaviest keys of each query, as top3; min0.N, weights from this one "
         "on, as min0.10; mass0.N, the fewest keys of each query that hold this share of its row, as mass0.70",
-        "scale": f"the range of colours, or of the width and darkness of links: fixed, from 0 to 1; {scales}; log, from 0.001 to 1",
+        "scale": "the range of colours, or of the width and darkness of links: fixed, from 0 to 1; "
+        f"{scales}; log, from 0.001 to 1",
         "pin": "a token or a link to hold: q10 is query token 10, k1 key token 1, q10k1 the link between them; tokens "
         "are pieces, counted from 0",
     }[name]

@@ -74,19 +74,16 @@ def compare(
     drawings = drawings_of(
         panels, held, view, kind, width, theme, not size.transparent, height=most_high, spacing=ON_PAPER
     )
-    marks, bottom = _rows(
-        [_panel(panels, *each, width, theme) for each in zip(panels, drawings, strict=True)], width, across
-    )
-    foot, _ = _shared_scale(
-        kind, scale, whole_width, theme, parts, few or drawings[0].missing
-    )  # all are laid out alike
-    hardly_seen = faint_links if kind == "links" else faint_cells
+    sets = [_panel(panels, *each, width, theme) for each in zip(panels, drawings, strict=True)]
+    marks, bottom = _rows(sets, width, across)
+    foot, _ = _shared_scale(kind, scale, whole_width, theme, parts, few or drawings[0].missing)  # all are alike
+    hardly_seen = (faint_links if kind == "links" else faint_cells)(view, parts)
     drawn = Drawing(
         whole_width,
         bottom + below,
         (*marks, *moved(foot, 0, bottom)),
         background=None if size.transparent else theme.paper,
-        notes=(*hardly_seen(view, parts), *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
+        notes=(*hardly_seen, *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
         **figure_words(panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of),
     )
     return sheet(drawn, size)

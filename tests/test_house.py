@@ -87,7 +87,7 @@ named of_count of_current of_cut of_heads of_identical of_model of_output of_pai
 of_random of_removal opened options other_text over_image pack packed page pages pairs part_of per_head place
 plain_name point pooled predicted products profile question question_about quoted read read_excerpts reading
 recipes_of recorded refused removal remove replaced request_of requested requested_reading rest room room_for
-run scale scale_of score_parts script search sentence serve settings shipped short show_steps shown signed
+run scale scale_of score_parts script search sentence serve settings shipped short show_steps signed
 smallest_switch softmax spans stacked start steps steps_of stopping stored straight strongest substitute
 suffixes suggesting summed table text_of texts to_bytes together tokenizer train trained under_way unpacked
 values vectors weights_of whole why width without work write

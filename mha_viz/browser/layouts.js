@@ -73,8 +73,8 @@ export function gridCellAt({ left, top, step, down }, layers, heads, x, y) {
 /** @type {[number, number]} */
 const ONE_NUMBER = [3.2, 1];
 
-// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most; `numbers`: how wide
-// a number is, in heights of its letters, and how many may stand behind a token.
+// Link diagram: queries in a left column, keys in a right one, `rowHeight` apart, `tallest` at most; `numbers`: how
+// wide a number is, in heights of its letters, and how many may stand behind a token.
 /**
  * @type {(width: number, R: number, C: number, height: number, label: number, tallest?: number,
  *   numbers?: [number, number]) => LinksLayout}

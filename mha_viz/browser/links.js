@@ -1,10 +1,11 @@
-// Token links: queries on the left, keys on the right, one line per weight, whose width and darkness are the shade of the
-// weight on one scale for all lines.
+// Token links: queries on the left, keys on the right, one line per weight, whose width and darkness are the shade of
+// the weight on one scale for all lines.
 import { fit, widest, write } from "./ink.js";
 import { linksLayout, spanWeight, within } from "./layouts.js";
 import { number } from "./numerals.js";
 import { isShare } from "./view.js";
-/** @import { Axes, HeadLinks, Unit, WholeBlock } from "./geometry.js" */
+/** @import { HeadLinks } from "./drawn_links.js" */
+/** @import { Axes, Unit, WholeBlock } from "./geometry.js" */
 /** @import { Cells, LinksLayout, Span } from "./layouts.js" */
 /** @import { Look } from "./stage.js" */
 
@@ -54,9 +55,9 @@ const levelOf = ({ ink }, at) => Math.round(((ink?.[at] ?? 0) / 255) * LEVELS);
 export const linksLabel = (rows, cols, look) =>
   Math.max(widest(rows, cols, look.textFont(15)) + 8, widest(rows, cols, look.textFont(TEXT)) + 1);
 
-// scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null, quiet: no
-// numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the room for
-// labels and the number of tokens.
+// scene: {rows, cols, heads: [{head, colour, dash, part, chosen, lines, ink}], focus: {row, col, rows?, cols?}|null,
+// quiet: no numbers, which would give an answer away}. Drawings of equal size share `look.label` and `look.most`, the
+// room for labels and the number of tokens.
 /** @type {(canvas: HTMLCanvasElement, scene: LinkScene, look: Look, scroll: number) => LinksLayout} */
 export function drawLinks(canvas, scene, look, scroll) {
   const label = look.label ?? linksLabel(scene.rows, scene.cols, look);

@@ -80,15 +80,14 @@ def compare(
         height=most_high, spacing=ON_PAPER, unnamed=places.unnamed,
     )  # fmt: skip
     marks, bottom = _rows(panels, drawings, places, theme)
-    missing = next((drawing.missing for drawing in drawings), "")  # all have the same layout
-    foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or missing)
-    hardly_seen = faint_links if kind == "links" else faint_cells
+    foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)  # all are alike
+    hardly_seen = (faint_links if kind == "links" else faint_cells)(view, parts)
     drawn = Drawing(
         places.whole,
         bottom + below,
         (*marks, *moved(foot, 0, bottom)),
         background=None if size.transparent else theme.paper,
-        notes=(*hardly_seen(view, parts), *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
+        notes=(*hardly_seen, *dict.fromkeys(note for drawing in drawings for note in drawing.notes)),
         **figure_words(
             panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of, None in held
         ),

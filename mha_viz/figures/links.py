@@ -32,12 +32,12 @@ from mha_viz.figures.view import (
     View,
     block,
     chosen,
-    drawn_links,
     faint_links,
     few_links,
     focus,
     is_crowded,
     link_scale,
+    links_at_rest,
     shades,
     span,
     units,
@@ -191,7 +191,7 @@ def strands_of(
     scale; otherwise it is the largest of these heads."""
     parts = [block(attention, head, view, axes) for head in heads]
     most = max(part.top for part in parts) if top is None else top
-    drawn = drawn_links(parts, view.links, axes)
+    drawn = links_at_rest(parts, view.links, axes)
     strands = []
     for place, (head, part) in enumerate(zip(heads, parts, strict=True)):
         colour = theme.signed[-2] if part.signed else theme.heads[head.head % len(theme.heads)]

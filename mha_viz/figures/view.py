@@ -274,7 +274,7 @@ def is_crowded(axes: Axes) -> bool:
     return max(sum(not unit.special for unit in side) for side in axes) >= CROWDED
 
 
-def drawn_links(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
+def links_at_rest(parts: Sequence[Block], links: str, axes: Axes) -> list[Mask]:
     """Which links of heads in one diagram are drawn where nothing is held: those that the rule of the view leaves; of
     many words the strongest of those between words. The rule is then one about words, too: most heads give a special
     token so much that the heaviest key of every word is [CLS] or [SEP]."""

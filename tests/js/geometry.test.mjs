@@ -7,7 +7,6 @@ import {
   chosen,
   encodeView,
   headIndex,
-  linksOf,
   isPair,
   linkRule,
   mean,
@@ -19,6 +18,7 @@ import {
   shades,
   units,
 } from "../../mha_viz/browser/geometry.js";
+import { linksOf } from "../../mha_viz/browser/drawn_links.js";
 import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
 import { axis, labelled, thinned } from "../../mha_viz/browser/heatmap.js";
 import { apart, inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";

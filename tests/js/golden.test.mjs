@@ -130,7 +130,8 @@ Object.assign(globalThis, {
   },
 });
 
-const { block, linksOf, shades, units } = await import("../../mha_viz/browser/geometry.js");
+const { linksOf } = await import("../../mha_viz/browser/drawn_links.js");
+const { block, shades, units } = await import("../../mha_viz/browser/geometry.js");
 const { palette } = await import("../../mha_viz/browser/ink.js");
 const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
 const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/browser/heatmap.js");

@@ -1,5 +1,6 @@
 // The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
-import { block, fewLinks, linksOf } from "../geometry.js";
+import { fewLinks, linksOf } from "../drawn_links.js";
+import { block } from "../geometry.js";
 import { heatmapLabel, thinned } from "../heatmap.js";
 import { signColours } from "../ink.js";
 import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";

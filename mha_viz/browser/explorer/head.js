@@ -1,7 +1,8 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
 import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
-import { DEFAULTS, fewLinks, firstView, isPair, linkScale } from "../geometry.js";
+import { fewLinks, linkScale } from "../drawn_links.js";
+import { DEFAULTS, firstView, isPair } from "../geometry.js";
 import { drawHeatmap, thinned } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { drawLinks, lineRamp } from "../links.js";

@@ -1,5 +1,6 @@
 // What the view shows of a reading: rows, columns and the open heads, computed once per view; and what is held in it.
-import { block, linksOf, shades, units } from "../geometry.js";
+import { linksOf } from "../drawn_links.js";
+import { block, shades, units } from "../geometry.js";
 import { signColours } from "../ink.js";
 import { drawn, headColour, headDash } from "./heads.js";
 /** @import { Axes, Pin, Unit } from "../geometry.js" */

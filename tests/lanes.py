@@ -34,6 +34,7 @@ UNIT: tuple[str, ...] = (
     "test_distance",
     "test_dockerfile",
     "test_drawings",
+    "test_english",
     "test_established",
     "test_excerpt",
     "test_exports",

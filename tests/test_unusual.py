@@ -316,6 +316,12 @@ def test_nothing_is_said_of_other_quantities_or_of_long_texts() -> None:
     assert unusual(read(looks(-1), ("[CLS]", *["word"] * 200, "[SEP]"))) == ()
 
 
+def test_of_a_long_text_only_what_a_pronoun_refers_to_is_said() -> None:
+    words = ("[CLS]", "the", "dog", *["word"] * 200, "and", "it", "slept", "[SEP]")
+    (found,) = unusual(read(link_from(204, 2), words), (role("coreference"),))
+    assert "".join(found.words).startswith("L0H2 links “it” to “dog” (0.")
+
+
 def test_the_first_example_has_the_link_that_the_page_opens_with() -> None:
     findings = unusual(first_reading(), (), None, given_habits("minilm"))
     assert 1 < len(findings) <= MOST

@@ -111,7 +111,8 @@ def _to_another(attention: Attention, asks: Callable[[str], bool], earlier: bool
 # ---- What is unusual ----------------------------------------------------------------------------------------
 
 MOST = 3  # findings of one text
-MOST_WORDS = 128  # words of the longest text about which anything is said
+MOST_WORDS = 128  # words of the longest text about which anything is said,
+MOST_TOKENS = 1_024  # but for what a pronoun refers to: no more than a large matrix of two heads
 LEAST = 0.5  # bits
 ROWS = 3  # the fewest words from which a pattern of a head can be told
 PATTERN = 0.5  # the least share for a pattern
@@ -147,15 +148,20 @@ class Seen:
     def __init__(self, attention: Attention, roles: Mapping[Finding, bool], habits: Habits = _NO_HABITS) -> None:
         self.attention, self.roles, self.every = attention, roles, attention.every_head()
         self._habits = habits
-        read = attention.by_words()
+        text = attention.text.by_words()
         self.pieces = [group[0] for group in attention.text.groups]
-        self.words = [token.text for token in read.text.tokens]
-        self.special = np.array(read.text.special, bool)
+        self.words = [token.text for token in text.tokens]
+        self.special = np.array(text.special, bool)
         self.marks = np.array([is_punctuation(word) for word in self.words], bool) & ~self.special
-        self.known = np.array([token.known for token in read.text.tokens], bool)  # not read as [UNK]
+        self.known = np.array([token.known for token in text.tokens], bool)  # not read as [UNK]
         self.plain = np.flatnonzero(~(self.special | self.marks))
-        self.weights: Weights = read.weights.reshape(len(self.every), *read.weights.shape[2:])
         self.language = languages.language_of([self.words[i] for i in self.plain])
+
+    @cached_property
+    def weights(self) -> Weights:
+        """[head, query, key]: the weights between words."""
+        weights = self.attention.by_words().weights
+        return weights.reshape(len(self.every), *weights.shape[2:])
 
     @cached_property
     def rows(self) -> Values:
@@ -231,14 +237,15 @@ Candidates = Iterator[Unusual]
 
 class Kind(NamedTuple):
     """A kind of finding: its name, whether it names words of the text, so that it could give a hidden answer away, the
-    least share for it, its candidates in a reading, and how many of it are said, each of another head and another
-    word."""
+    least share for it, its candidates in a reading, how many of it are said, each of another head and another word,
+    and the most words of a text of which it is said."""
 
     name: str
     names_words: bool
     least: float
     find: Callable[[Seen, str, float], Candidates]
     most: int = 1
+    longest: int = MOST_WORDS
 
 
 def bits(value: float, expected: float) -> float:
@@ -267,12 +274,12 @@ def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
 
 def _referents(seen: Seen, kind: str, least: float) -> Candidates:
     """The largest link from a third-person pronoun to an earlier noun or name, of all heads known for coreference."""
-    known = sorted({seen.every.index(f.head) for f in seen.roles if f.role == "coreference"})
+    known = sorted({f.head for f in seen.roles if f.role == "coreference"})
     if not known or not seen.referents.any():
         return
-    links = np.where(seen.referents, seen.weights[known], -1)
+    links = np.where(seen.referents, seen.attention.only(known).by_words().weights[0], -1)
     at, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
-    head, value = seen.every[known[at]], float(links[at, query, key])
+    head, value = known[at], float(links[at, query, key])
     if value >= least:
         says = f"”, {decimal(value)} (weak)." if value < WEAK else f"” ({decimal(value)})."
         words = (f"{head} links “", seen.words[query], "” to “", seen.words[key], says)
@@ -351,7 +358,7 @@ def _idle(seen: Seen, kind: str, least: float) -> Candidates:
 KINDS: Mapping[str, Kind] = MappingProxyType({
     row.name: row
     for row in (
-        Kind("pronoun", True, NOTHING, _referents),
+        Kind("pronoun", True, NOTHING, _referents, longest=MOST_TOKENS),
         Kind("back", False, PATTERN, _at(-1, "looks one token back")),
         Kind("ahead", False, PATTERN, _at(1, "looks one token ahead")),
         Kind("link", True, LINK, _links, most=2),
@@ -369,18 +376,19 @@ def unusual(
     habits: Habits = _NO_HABITS,
     quiet: bool = False,
 ) -> tuple[Unusual, ...]:
-    """The most unusual findings of a reading, at most MOST, of one head and word each: first what a pronoun refers to,
-    then the most unusual first; none for other quantities than weights, from one text to another, and for texts of more
-    than MOST_WORDS words. ``roles``: what the model's heads are known for, if anything; ``shows``, whether each does
-    here (:func:`active`), or None; ``habits``: what the heads do over a corpus, if that is known; ``quiet``: only kinds
-    that name no words of the text.
+    """The most unusual findings of a reading, at most MOST, of one head and word each: first what a pronoun refers
+    to, then the most unusual first; none for other quantities than weights and from one text to another; of a text
+    of more than MOST_WORDS words only what a pronoun refers to. ``roles``: what the model's heads are known for, if
+    anything; ``shows``, whether each does here (:func:`active`), or None; ``habits``: what the heads do over a
+    corpus, if that is known; ``quiet``: only kinds that name no words of the text.
     """
-    if attention.quantity != WEIGHT or attention.is_cross or len(attention.text.groups) > MOST_WORDS:
+    count = len(attention.text.groups)
+    kinds = [row for row in KINDS.values() if count <= row.longest and not (quiet and row.names_words)]
+    if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()
     there = frozenset(attention.every_head())
     each = zip(roles, active(roles, attention) if shows is None else shows, strict=True)
     seen = Seen(attention, {f: is_shown for f, is_shown in each if f.head in there}, habits)
-    kinds = [row for row in KINDS.values() if not (quiet and row.names_words)]
     every = [one for row in kinds for one in row.find(seen, row.name, row.least)]
     best: list[Unusual] = []
     for one in sorted(every, key=lambda one: -one.surprise):

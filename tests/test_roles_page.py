@@ -97,7 +97,8 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+\*\* have roles. Click one. \*\*12\*\* link words \(\*\*2\*\* of 11 change their word more than their neighbours\)\.",
+        r"\*\*\d+\*\* have roles. Click one. \*\*12\*\* link words "
+        r"\(\*\*2\*\* of 11 change their word more than their neighbours\)\.",
         texts[first + 1],
     )
     assert not page.at.dataframe

@@ -230,10 +230,12 @@ def test_all_heads_are_estimated_by_one_pass_there_and_back(
     toy: Encoder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = mv.patch(toy, GIRL, BOY)
+    forked, passes = ablation.forked, list[int]()
     with monkeypatch.context() as patched:
-        patched.setattr(patching, "_each_alone", None)  # no head is taken alone
+        patched.setattr(ablation, "forked", lambda *given: passes.append(given[1]) or forked(*given))
         alone = mv.patch(toy, GIRL, BOY, exact=False)
         assert main(["patch", GIRL, BOY, "--model", "toy", "--estimate"]) == 0
+    assert passes == [1, 1], "one head is taken alone, by the call and by the command"
     assert alone.checked == both.checked == Head(1, 1)
     assert np.argwhere(~np.isnan(alone.shares)).tolist() == [[1, 1]], "the largest estimate alone is checked"
     assert alone.shares[1, 1] == pytest.approx(both.shares[1, 1], abs=1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import product
 
@@ -91,35 +91,45 @@ def patch(
         shares: Numbers = (_measured(encoder, score, changed) - before) / (after - before)
         return shares
 
-    of, shares = (encoder.name, text, other, name, before, after), np.full((encoder.layers, encoder.heads), np.nan)
+    of = (encoder.name, text, other, name, before, after)
     if head is not None:
-        for some, changed in paths.states(encoder, read, theirs, head, side, at_once):
-            shares[*zip(*some, strict=True)] = share(changed)
-        return Patched(*of, shares, np.full_like(shares, np.nan), head, side)
+        along = paths.states(encoder, read, theirs, head, side, at_once)
+        return Patched(*of, *_along_paths(encoder, along, share), head, side)
     estimated: Numbers = _estimated(encoder, read, theirs, score) / (after - before)
-    if exact:
-        shares = _each_alone(encoder, text, theirs, at_once, share)
-    else:
-        checked = largest_estimate(estimated)
-        shares[checked] = _one_alone(encoder, text, theirs, checked, share)
-    return Patched(*of, shares, estimated)
+    batches = _batches(encoder, at_once, None if exact else largest_estimate(estimated))
+    return Patched(*of, _each_alone(encoder, text, theirs, batches, share), estimated)
+
+
+def _batches(encoder: Encoder, at_once: int, head: Head | None) -> Iterable[tuple[int, range]]:
+    """The heads to take alone, all or one: a layer and some of its heads at a time."""
+    if head is not None:
+        return [(head.layer, range(head.head, head.head + 1))]
+    return product(range(encoder.layers), ranges(0, encoder.heads, at_once))
+
+
+def _along_paths(
+    encoder: Encoder, along: Iterable[tuple[Sequence[Head], Weights]], share: Callable[[Weights], Numbers]
+) -> tuple[Numbers, Numbers]:
+    """[layer, head], twice: the shares of the heads whose paths end at a later one, and no estimates."""
+    shares = np.full((encoder.layers, encoder.heads), np.nan)
+    for heads, changed in along:
+        shares[*zip(*heads, strict=True)] = share(changed)
+    return shares, np.full_like(shares, np.nan)
 
 
 def _each_alone(
-    encoder: Encoder, text: str, theirs: Weights, at_once: int, share: Callable[[Weights], Numbers]
+    encoder: Encoder,
+    text: str,
+    theirs: Weights,
+    batches: Iterable[tuple[int, range]],
+    share: Callable[[Weights], Numbers],
 ) -> Numbers:
-    """[layer, head]: the share with each head alone from the other text."""
-    shares = np.empty((encoder.layers, encoder.heads))
+    """[layer, head]: the share with each head alone from the other text; NaN for heads that are in no batch."""
+    shares = np.full((encoder.layers, encoder.heads), np.nan)
     by = ablation.substitute(encoder, TEXT, theirs)
-    for layer, heads in product(range(encoder.layers), ranges(0, encoder.heads, at_once)):
+    for layer, heads in batches:
         shares[layer, heads] = share(ablation.forked(encoder, layer, ablation.each_alone(heads), by, text).states)
     return shares
-
-
-def _one_alone(encoder: Encoder, text: str, theirs: Weights, head: Head, share: Callable[[Weights], Numbers]) -> float:
-    """The share with this head alone from the other text."""
-    by = ablation.substitute(encoder, TEXT, theirs)
-    return float(share(ablation.forked(encoder, head.layer, ablation.each_alone([head.head]), by, text).states)[0])
 
 
 def _estimated(encoder: Encoder, read: TextPieces | WordPieces, theirs: Weights, score: ScoreOf) -> Numbers:

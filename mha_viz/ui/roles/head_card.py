@@ -68,7 +68,7 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
             which = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
-            st.caption(plain(no_more_in_words(which, effects["measure"].iloc[0])))
+            st.caption(no_more_in_words(plain(which), effects["measure"].iloc[0]))
         case = None
         if findings:
             shown, _ = readable.readable_cases(model, evidence, head)

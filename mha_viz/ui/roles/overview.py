@@ -314,7 +314,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
             "head": both(f.head),
             "role": f.role,
             "what": linked_words(f),
-            "status": f.status,
+            "status": standing(f),
             "corpora": CORPORA.join(f.corpora),
             "rule as good on": CORPORA.join(matched_corpora(f)) if f.beats_upos is False else "",
             **dict(zip(PERCENTAGES, _shares(f), strict=True)),

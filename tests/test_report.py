@@ -189,7 +189,7 @@ def test_another_model_and_the_same_corpus_are_refused() -> None:
 def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "toy"]) == 0
     caption, _, head, rules, *rows = capsys.readouterr().out.splitlines()
-    named = r"toy \(mha_viz’s own model, weights digest \w{12}\), 2 layers × 4 heads,"
+    named = r"toy \(mha\\_viz’s own model, weights digest \w{12}\), 2 layers × 4 heads,"
     assert re.fullmatch(rf"What heads of {named} do on grammar: 11 roles\.", caption)
     assert head == "| Role | Head | Status | n | Score | 95% interval | Baselines | q | Replicates on | Used |"
     assert rules == "| --- | --- | --- | ---: | --- | --- | --- | ---: | --- | --- |"

@@ -63,6 +63,13 @@ def cite_model(model: str, revision: str = "") -> str:
     return f"{called} ({', '.join(notes)})" if notes else called
 
 
+def label_model(model: str) -> str:
+    """Name a model in a title, where there is little room: an id of the Hub without its owner."""
+    name, at, step = model.partition("@")
+    called = display_name_of(model) or f"{HUB_IDS.get(name, short_name(name))}{at}{step}"
+    return called.rpartition("/")[2] if is_hub_id(called.partition("@")[0]) else called
+
+
 def display_name_of(model: str) -> str:
     """What the user of a model or its files call it; empty if they do not say."""
     return model.display_name if isinstance(model, ModelName) else ""

@@ -20,8 +20,9 @@ def are_light(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
     load, untrained, sample = loading.load, Encoder.untrained, toy_model._sample_examples
 
     @cache
-    def once(name: str, device: str = "cpu", dtype: str = "float32") -> Any:
-        return minilm if (name, dtype) == ("minilm", "float32") else load(name, device, dtype=dtype)
+    def once(model: str, device: str = "cpu", dtype: str = "float32", name: str = "") -> Any:
+        is_usual = (model, dtype, name) == ("minilm", "float32", "")
+        return minilm if is_usual else load(model, device, dtype=dtype, name=name)
 
     monkeypatch.setattr(loading, "load", once)
     monkeypatch.setattr(Encoder, "untrained", cache(lambda self, seed=0: untrained(self, seed)))

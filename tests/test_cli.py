@@ -93,7 +93,7 @@ def test_words_pair_and_without_special(tmp_path: Path) -> None:
     assert (tree["unit"], tree["pair"]) == ("words", "The cat.")
     assert [t["text"] for t in tree["tokens"]] == ["Who", "didn't", "sit", "?", "The", "cat", "."]
     assert [t["segment"] for t in tree["tokens"]] == [0, 0, 0, 0, 1, 1, 1]
-    np.testing.assert_allclose(np.array(tree["weights"]).sum(axis=3), 1, atol=1e-3)
+    np.testing.assert_allclose(np.array(tree["weights_by_words_rescaled"]).sum(axis=3), 1, atol=1e-3)
     assert 0 < np.array(tree["hidden"]).mean() < 1
 
 

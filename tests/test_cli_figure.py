@@ -25,7 +25,7 @@ def _one_model(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise every call of the command would load the model again, and most read the same texts."""
     of_toy = cache(loading.load)
     remembering = _remembering(minilm)
-    monkeypatch.setattr(loading, "load", lambda name, *_, **__: remembering if name == "minilm" else of_toy(name))
+    monkeypatch.setattr(loading, "load", lambda model, *_, **__: remembering if model == "minilm" else of_toy(model))
 
 
 @cache
@@ -225,7 +225,7 @@ def test_what_is_wrong_is_one_line_and_no_file(
     if "f.svg/d" in arguments:
         (tmp_path / "f.svg").write_text("a file where a folder should be")
     elif not any(words in message for words in AFTER_READING):
-        monkeypatch.setattr(loading, "load", lambda *_: pytest.fail("the model was loaded"))
+        monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("the model was loaded"))
     before = sorted(tmp_path.iterdir())
     assert figure(*arguments) == (3 if message.startswith(NOT_FOUND) else 5 if message in BAD_INPUT else 2)
     shown = capsys.readouterr()

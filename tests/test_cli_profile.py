@@ -37,7 +37,7 @@ loaded, untrained = cache(loading.load), cache(Encoder.untrained)
 @pytest.fixture(autouse=True)
 def _each_model_once(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise every call of the command would load the model and make its untrained copy again."""
-    monkeypatch.setattr(loading, "load", lambda name, *_, **__: minilm if name == "minilm" else loaded(name))
+    monkeypatch.setattr(loading, "load", lambda model, *_, **__: minilm if model == "minilm" else loaded(model))
     monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: untrained(self))
 
 

@@ -74,7 +74,7 @@ def test_what_is_refused_before_a_model_is_loaded_is_one_line_with_its_exit_code
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mha_viz.models.loading.load", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("mha_viz.models.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
     assert main(arguments) == code
     shown = capsys.readouterr()
     assert shown.out == ""

@@ -39,7 +39,7 @@ from mha_viz.models.encoder import Encoder
 def _one_model(monkeypatch: pytest.MonkeyPatch) -> None:
     toy = loading.load("toy")
     untrained = toy.untrained()
-    monkeypatch.setattr(loading, "load", lambda name, *_, **__: toy)
+    monkeypatch.setattr(loading, "load", lambda model, *_, **__: toy)
     monkeypatch.setattr(Encoder, "untrained", lambda self, seed=0: untrained)
 
 

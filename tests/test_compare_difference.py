@@ -129,7 +129,7 @@ def a_folder_is_called_by_its_own_name(sheet: Callable[..., Sheet]) -> None:
     folder_model = Attention("/srv/secret/own", "", first().text, first().weights)
     shown = sheet([Panel(first(), Head(3, 1)), Panel(folder_model, Head(3, 1))], diff="0-1")
     assert "own" in shown.panel(2).locator(".whose").inner_text()
-    assert "L3H1 of own minus L3H1 of minilm" in shown.page.locator(".difference h2").inner_text()
+    assert "L3H1 of own minus L3H1 of all-MiniLM-L6-v2" in shown.page.locator(".difference h2").inner_text()
     assert "secret" not in shown.page.locator(".compare").inner_text()
 
 

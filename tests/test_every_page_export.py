@@ -35,7 +35,10 @@ def test_every_step_inside_a_head(offered: list[Offer], step: str) -> None:
     assert costs.file == "costs"
     for offer in of_the_step:
         is_whole(offer, ".svg", ".csv")
-        assert "L3H1 (4-2) of minilm" in offer.make(Size()).caption
+        assert (
+            "L3H1 (4-2) of sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)"
+            in offer.make(Size()).caption
+        )
         assert "query “it” (token 10), key “animal” (token 2)" in offer.make(Size()).caption
 
 

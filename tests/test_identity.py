@@ -320,8 +320,9 @@ def test_panels_of_one_text_say_what_tells_them_apart(minilm: Encoder) -> None:
     assert "reading “A well-known man .”; L3H1 (4-2) of" in hidden
 
 
+MINILM = "all-MiniLM-L6-v2"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "revision": ({"revision": "untrained, seed 0"}, "L3H1 (4-2) of minilm (untrained, seed 0)"),
+    "revision": ({"revision": "untrained, seed 0"}, f"L3H1 (4-2) of {MINILM} (untrained, seed 0)"),
     "model": ({"model": "other"}, "L3H1 (4-2) of other"),
     "steps": ({"made": ("typed", "without L0H0 (zero)")}, "L3H1 (4-2) without L0H0 (zero)"),
     "all": ({"model": "other", "made": ("typed", "without L0H0 (zero)")}, "L3H1 (4-2) of other without L0H0 (zero)"),
@@ -345,8 +346,8 @@ def test_a_long_title_of_a_difference_takes_a_second_line(minilm: Encoder) -> No
     typed = minilm.encode(TYPED)
     other = replace(typed, revision="untrained, seed 0")
     drawing = mv.difference((typed, "L3H1"), (other, "L3H1"), width_mm=85).drawing
-    first, second = drawing.texts()[:2]
-    assert f"{first} {second}".startswith("L3H1 (4-2) of minilm (untrained, seed 0) minus L3H1 (4-2) of minilm (")
+    title = f"L3H1 (4-2) of {MINILM} (untrained, seed 0) minus L3H1 (4-2) of {MINILM} ({typed.revision})"
+    assert " ".join(drawing.texts()).startswith(title)
     same = mv.difference((typed, "L3H1"), (typed, "L0H0"), width_mm=85).drawing
     assert drawing.height > same.height
 

@@ -68,7 +68,7 @@ def test_what_is_drawn_with_the_reader_s_fonts_warns_of_nothing() -> None:
 def test_the_command_says_it_once(
     tmp_path: Path, minilm: Encoder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loading, "load", lambda name, *_, **__: SimpleNamespace(encode=minilm.encode))
+    monkeypatch.setattr(loading, "load", lambda model, *_, **__: SimpleNamespace(encode=minilm.encode))
     one = ["figure", "heatmap", "a 猫", "--head", "L3H1", "--caption", "--out", str(tmp_path / "a.svg")]
     every = ["figure", "heatmap", "a 猫", "--all-heads", str(tmp_path / "heads")]
     for command in (one, every):

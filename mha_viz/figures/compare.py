@@ -32,7 +32,7 @@ from mha_viz.figures.view import (
     span,
     units,
 )
-from mha_viz.model_names import cite_model
+from mha_viz.model_names import label_model
 
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
@@ -287,7 +287,7 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     models = {(p.attention.model, p.attention.revision) for p in panels}
     is_one_model = len({model for model, _ in models}) == 1
     texts = {_sentences(p.attention) for p in panels}
-    model = cite_model(panel.attention.model) if len(models) > 1 else ""
+    model = label_model(panel.attention.model) if len(models) > 1 else ""
     model += f" ({panel.attention.revision or 'no revision'})" if model and is_one_model else ""
     sentences = _sentences(panel.attention) if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}

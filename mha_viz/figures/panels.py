@@ -26,6 +26,7 @@ from mha_viz.figures.caption import steps
 from mha_viz.figures.packet import OpenHead, Overview, _header, _packed, axis_tokens, quantised
 from mha_viz.figures.theme import THEMES
 from mha_viz.figures.view import Focus, Unit, View, focus, units
+from mha_viz.model_names import label_model
 from mha_viz.text import Alignment, TokenizedText, align, clean
 
 MOST = 16  # the most panels in one figure
@@ -260,7 +261,11 @@ def _packet(reading: _Reading) -> bytes:
     attention, heads = reading
     special = attention.keys.special
     header = _header(attention, heads, OpenHead(), Overview([], {}, b""))
-    more: dict[str, object] = {"revision": attention.revision, "steps": clean(steps(attention))}
+    more: dict[str, object] = {
+        "model": label_model(attention.model),
+        "revision": attention.revision,
+        "steps": clean(steps(attention)),
+    }
     more |= _typed(attention.queries)
     more |= {"keys": {**axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
     signed = QUANTITIES[attention.quantity].is_signed

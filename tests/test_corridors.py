@@ -18,13 +18,13 @@ PACKAGE = "mha_viz"
 # The most lines of Python in each room. Raising a number is a decision: the message of the commit gives the reason.
 LINES: Mapping[str, int] = {
     "analysis": 6_240,
-    "attention": 2_262,
+    "attention": 2_405,
     "browser": 260,
     "cli": 3_166,
     "corpus": 2_150,
     "drawing": 655,
     "exports": 2_040,
-    "figure": 795,
+    "figure": 810,
     "figures": 7_235,  # lines are straight beside numbers
     "files": 443,  # digests of what is stored: of downloads too
     "models": 7_570,
@@ -35,7 +35,7 @@ LINES: Mapping[str, int] = {
     "text": 530,
     "training": 2_228,  # a task of its own, two experiments more, and the weights and losses of toys that are played
     "ui": 13_000,
-    "": 1_241,  # the modules that are in no folder, with divergences in percent and numbers with their intervals
+    "": 1_290,  # the modules that are in no folder, with divergences in percent and numbers with their intervals
 }
 # What to read: fields of a request. A type with several of them would be a second form of it.
 ASKED = {"text", "pair", "words", "target", "part", "off", "heads", "method", "means"}

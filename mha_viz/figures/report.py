@@ -17,7 +17,7 @@ from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.errors import PROFILE, CorpusError, check_each
+from mha_viz.errors import PROFILE, CorpusError, check_each, list_items
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.role_words import (
@@ -146,7 +146,8 @@ def report(profile: Profile, replicated: Profile | Iterable[Profile] = ()) -> Re
     ``replicated``: profiles of the same model on further corpora. Raises CorpusError for a profile without roles and
     for one of another model or of the same corpus.
     """
-    others = [*replicated] if isinstance(replicated, Iterable) else [replicated]
+    listed = [replicated] if isinstance(replicated, Profile) else replicated
+    others = list_items(listed, "replicated", "Give profiles of the same model.")
     check_each((profile, *others), Profile, *PROFILE)
     findings = profile.findings()
     if not findings:

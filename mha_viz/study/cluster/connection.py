@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError, SettingError
+from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError, SettingError, shorten_value
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def check_client(client: Any) -> None:
     """Raise ClusterError unless this is a connected client whose scheduler has a worker, or gets one in a minute."""
     distributed = library()
     if not isinstance(client, distributed.Client):
-        raise ClusterError(f"{str(client)[:60]!r} is not a Dask client.", "Give a distributed.Client.")
+        raise ClusterError(f"{shorten_value(client, 60)!r} is not a Dask client.", "Give a distributed.Client.")
     try:
         client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
     except (TimeoutError, OSError, ValueError, RuntimeError) as error:

@@ -1,5 +1,11 @@
 """``python -m mha_viz.serving``."""
 
-from mha_viz.serving.start import main
+import signal
+
+from mha_viz.serving.ends import leave
+
+signal.signal(signal.SIGINT, leave)  # before libraries are imported, for seconds
+
+from mha_viz.serving.start import main  # noqa: E402
 
 main(prog_name="mha-viz serve --")

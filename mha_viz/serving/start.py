@@ -19,11 +19,12 @@ from mha_viz.models import catalog, inspection
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.connections import protocol
+from mha_viz.serving.ends import leave
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
 
 _MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
-_GRACE = 5  # seconds that open connections have to close when the server stops
+_GRACE = 2  # seconds that open connections have to close when the server stops
 _LOCAL_MODELS = (
     "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
     f"Use --open to offer all of them, or {catalog.SETTING} to offer a list."
@@ -64,7 +65,7 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     _bound_connections(chosen)
     logging.getLogger(starlette_websocket.__name__).addFilter(_without_traceback)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, lambda *_: sys.exit(0))  # after uvicorn has closed the open connections
+        signal.signal(signal_number, leave)  # after uvicorn has closed the open connections
     application.run(config=options)
 
 

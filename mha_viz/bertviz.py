@@ -14,8 +14,8 @@ from html import escape
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from mha_viz.attention import Attention, Head
-from mha_viz.errors import SettingError
+from mha_viz.attention import Attention, is_number
+from mha_viz.errors import SettingError, list_items, shorten_value
 from mha_viz.figure import Figure, grid, links
 from mha_viz.text import from_names
 
@@ -75,9 +75,13 @@ def head_view(
     figures = {}
     for name, reading, included in _stacks(given, names, sentence_b_start, prettify_tokens, include_layers):
         opened = included[0] if layer is None else layer
-        if opened not in included:
-            raise SettingError(f"layer is {opened}, which is not in include_layers.", f"Layers: {included}.")
-        chosen = [Head(opened, head) for head in (range(reading.heads) if heads is None else heads)]
+        if not is_number(opened) or opened not in included:
+            raise SettingError(
+                f"layer is {shorten_value(opened)}, which is not in include_layers.",
+                f"Layers: {shorten_value(included, 200)}.",
+            )
+        numbers = range(reading.heads) if heads is None else list_items(heads, "heads", "Give numbers of heads.")
+        chosen = [reading.head((opened, head)) for head in numbers]
         drawn, whole = links(reading, heads=chosen, unit="pieces"), grid(reading, layers=included, unit="pieces")
         assert drawn.page is not None
         assert whole.page is not None
@@ -106,7 +110,7 @@ def model_view(
     all of them. The other arguments are those of :func:`head_view`, and so are the errors.
     """
     if display_mode not in ("dark", "light"):
-        raise SettingError(f"display_mode is {str(display_mode)[:40]!r}.", "Expected 'dark' or 'light'.")
+        raise SettingError(f"display_mode is {shorten_value(display_mode)!r}.", "Expected 'dark' or 'light'.")
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     given = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
     figures = {}
@@ -139,11 +143,12 @@ def _stacks(
             queries = from_names(rows, None if name else sentence_b_start, marks=False)
             keys = queries if columns is None else from_names(columns, marks=False)
             reading = replace(reading, queries=queries, keys=keys)
-        included = [*range(reading.layers)] if include_layers is None else [*include_layers]
-        if not included:
+        listed = [*range(reading.layers)]
+        if include_layers is not None:
+            listed = list_items(include_layers, "include_layers", "Give numbers of layers.")
+        if not listed:
             raise SettingError("include_layers is empty.", "Name at least one layer, or leave it out.")
-        for layer in included:
-            _ = reading[Head(layer, 0)]  # raises UnknownHead
+        included = [reading.head((layer, 0)).layer for layer in listed]  # raises UnknownHead
         yield _Stack(name, reading, included)
 
 
@@ -158,7 +163,7 @@ def _named(names: dict[str, Sequence[str] | None], of: str, stack: str) -> Seque
 def _shown(figures: dict[str, Figure], action: Action) -> HTML | None:
     """The figures as one piece of HTML, several of them to unfold."""
     if action not in ("view", "return"):
-        raise SettingError(f"html_action is {str(action)[:40]!r}.", "Expected 'view' or 'return'.")
+        raise SettingError(f"html_action is {shorten_value(action)!r}.", "Expected 'view' or 'return'.")
     parts = {name: figure._repr_html_() for name, figure in figures.items()}
     pieces = [*parts.values()]
     if len(parts) > 1:

@@ -6,10 +6,13 @@ in place, the command line prints them on one line, a notebook shows them as the
 
 from __future__ import annotations
 
+import itertools
 import os
+import reprlib
 import sys
 import warnings
 from collections import abc
+from math import log10
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -206,11 +209,47 @@ READING = ("a reading", "Give what a model returned: mv.load('minilm').encode('�
 PROFILE = ("a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
 PATH = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 
+MOST_ITEMS = 10_000  # of a list of heads, layers or panels; no model has as many layers, or heads in one
+_LONG = 1_000  # items of a collection from which on only their number is said
+_LISTS = reprlib.Repr()  # writes lists in lists, also those that hold themselves, only so far
+_LISTS.maxlevel, _LISTS.maxlist, _LISTS.maxtuple, _LISTS.maxdict, _LISTS.maxstring = 3, 10, 10, 10, 80
+
+
+def shorten_value(given: object, most: int = 40) -> str:
+    """The beginning of a value as text, of at most ``most`` characters, whatever it is and however large."""
+    kind = type(given)
+    try:
+        if isinstance(given, str):
+            return given[:most]
+        if isinstance(given, int) and given.bit_length() > 4 * most:
+            return f"a number of {int(given.bit_length() * log10(2)) + 1:,} digits"[:most]
+        if kind in (list, tuple, dict, set, frozenset):
+            return _LISTS.repr(given)[:most]
+        if isinstance(given, abc.Collection) and not hasattr(given, "shape") and len(given) > _LONG:
+            return f"{kind.__name__} of {len(given):,}"[:most]
+        return str(given)[:most]
+    except Exception:  # what a foreign type raises when it is written
+        return kind.__name__[:most]
+
+
+def list_items(given: object, name: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
+    """The items of a list, of which no more than ``most`` are read. Raises SettingError for more, and for no list."""
+    try:
+        if isinstance(given, (str, bytes, abc.Mapping)) or not isinstance(given, abc.Iterable):
+            raise TypeError
+        items = [*itertools.islice(given, most + 1)]
+    except TypeError as error:
+        kind = type(given).__name__
+        raise SettingError(f"{name} is {shorten_value(given)!r}: {kind}, which is not a list.", remedy) from error
+    if len(items) > most:
+        raise SettingError(f"{name} has more than {most:,} entries: {shorten_value(given)}.", remedy)
+    return items
+
 
 def check_kind(given: object, kind: Any, expected: str, remedy: str) -> None:
     """Raise SettingError unless ``given`` is of the ``kind``, which ``expected`` names: "a reading"."""
     if not isinstance(given, kind):
-        shown = f"{given}" if isinstance(given, (int, float)) else repr(str(given)[:60])
+        shown = shorten_value(given, 60) if isinstance(given, (int, float)) else repr(shorten_value(given, 60))
         raise SettingError(f"{shown} is {type(given).__name__}, not {expected}.", remedy)
 
 

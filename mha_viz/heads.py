@@ -9,12 +9,13 @@ from numbers import Integral
 from operator import index
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from mha_viz.errors import UnknownHead
+from mha_viz.errors import UnknownHead, shorten_value
 from mha_viz.model_names import short_name
 
 __all__ = ["AnyHead", "Head", "is_number"]
 
 NONE = "none"  # in a link: heads may be switched off, and none is
+NUMBERS = 10_000  # no model has as many layers, or heads in one
 MOST_IN_LINK = 144  # heads in a link: with 12 × 12 of them a parameter takes 767 characters
 _NAMES = "Write it as 'L3H1', (3, 1) or Head(3, 1): layer 3, head 1, from 0."
 
@@ -46,9 +47,9 @@ class Head(NamedTuple):
             layer, head = (index(part) for part in given)
         except (TypeError, ValueError) as error:
             several = " Several heads are given as heads=[…]." if isinstance(given, list) else ""
-            raise UnknownHead(f"{str(given)[:40]!r} is not a head.", f"{_NAMES}{several}") from error
-        if any(isinstance(part, bool) for part in given):
-            raise UnknownHead(f"{str(given)[:40]!r} is not a head.", _NAMES)
+            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", f"{_NAMES}{several}") from error
+        if any(isinstance(part, bool) for part in given) or max(abs(layer), abs(head)) >= NUMBERS:
+            raise UnknownHead(f"{shorten_value(given)!r} is not a head.", _NAMES)
         return cls(layer, head)
 
     @classmethod

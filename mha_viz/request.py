@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
-from mha_viz.errors import SettingError
+from mha_viz.errors import SettingError, shorten_value
 from mha_viz.heads import Head, in_link
 from mha_viz.quotes import quoted
 
@@ -157,7 +157,7 @@ class Request:
         for name, values in (("part", ("", *PARTS)), ("method", METHODS), ("off_in", OFF_IN), ("quantity", QUANTITIES)):
             if getattr(self, name) not in values:
                 choices = ", ".join(filter(None, values))
-                yield f"{called(name)} is {str(getattr(self, name))[:40]!r}.", f"Choose one of {choices}."
+                yield f"{called(name)} is {shorten_value(getattr(self, name))!r}.", f"Choose one of {choices}."
 
     def about(self, question: Question) -> Request:
         """The request for the gradient of a question, or for its answer without some heads."""

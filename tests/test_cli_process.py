@@ -124,7 +124,8 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
 
     stopped = Copy(attention, tmp_path / "log")
     try:
-        assert (stopped.wait(), stopped.log.read_text()) == (130, "")
+        said = "mha-viz: Stopped. Nothing was written; run the same command again to start over.\n"
+        assert (stopped.wait(), stopped.log.read_text()) == (130, said)
     finally:
         for end in waiting:
             os.close(end)
@@ -202,7 +203,8 @@ def test_serve_serves_where_the_environment_says_until_ctrl_c() -> None:
         finally:
             server.kill()
             output = server.communicate()[0].decode()
-    assert server.returncode == 0, output
+    assert server.returncode == 130, output
+    assert output.count("mha-viz: Stopped. ") == 1
     assert f"http://127.0.0.1:{port}" in output
     assert "not a valid config option" not in output
     assert "Traceback" not in output

@@ -283,14 +283,6 @@ def test_without_what_makes_certificates_one_sentence_says_so(monkeypatch: pytes
         pass
 
 
-def test_the_dashboard_is_for_this_machine_alone(client: Any) -> None:
-    import psutil
-
-    port = int(client.dashboard_link.rsplit(":")[2].partition("/")[0])
-    at = {one.laddr.ip for one in psutil.Process().net_connections() if one.laddr and one.laddr.port == port}
-    assert at == {"127.0.0.1"}
-
-
 def test_an_error_of_a_task_is_named_and_is_not_one_of_the_connection(client: Any, tmp_path: Path) -> None:
     cluster = OnCluster(client)
     cluster.folder = tmp_path

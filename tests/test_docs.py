@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import mha_viz
-from mha_viz import cli
-from mha_viz.cli import exit_codes
+from mha_viz.cli import exit_codes, main, table
 from mha_viz.models import onnx
 from mha_viz.models.encoder import Encoder
 from tests import documents
@@ -56,7 +55,7 @@ def test_every_block_of_the_documentation_runs(
             continue
         for program, *arguments in commands(block):
             assert program == "mha-viz"
-            assert cli.main(arguments) == 0, capsys.readouterr().err
+            assert main(arguments) == 0, capsys.readouterr().err
     assert figures >= 20 or page.name not in docs.WITH_FIGURES
 
 
@@ -86,7 +85,7 @@ def test_the_page_on_robustness_names_tests_that_there_are() -> None:
 
 def test_the_page_of_commands_names_each_command_and_exit_code() -> None:
     page = (ROOT / "docs" / docs.COMMANDS).read_text("utf-8")
-    commands = next(action for action in cli._parser()._actions if isinstance(action.choices, dict)).choices
+    commands = next(action for action in table.parser()._actions if isinstance(action.choices, dict)).choices
     assert re.findall(r"^\| `mha-viz ([\w-]+)", page, re.MULTILINE) == list(commands or ())
     for code, meaning in exit_codes.MEANINGS.items():
         assert f"| {code} | {meaning} |" in page

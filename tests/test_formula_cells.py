@@ -77,9 +77,9 @@ def syntax_of_toy() -> Profile:
 def writing_tables() -> set[str]:
     """The commands that write tables: those with a file or a folder to write to, and ``used``, which writes into that
     of a profile; but not what writes pages, weights or the grammar's sentences."""
-    from mha_viz.cli import _parser
+    from mha_viz.cli.table import parser
 
-    (choices,) = (action.choices for action in _parser()._actions if isinstance(action.choices, dict))
+    (choices,) = (action.choices for action in parser()._actions if isinstance(action.choices, dict))
     with_out = {
         name for name, command in choices.items() if "--out" in command.format_help() or name in ("figure", "toy")
     }

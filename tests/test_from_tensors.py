@@ -81,7 +81,7 @@ REFUSED: list[tuple[Any, list[str], str]] = [
     ((layer(2, 3), layer(4, 3)), ["a", "b", "c"], "different axes"),
     ((np.concatenate([layer(2, 3)] * 2),), ["a", "b", "c"], "a batch of 2 texts"),
     ((np.ones(3),), ["a"], "Expected \\[head, query, key\\]"),
-    ((np.full((1, 1, 1, 1), "x"),), ["a"], "axes"),
+    ((np.full((1, 1, 1, 1), "x"),), ["a"], "not real numbers"),
     ((layer(2, 3),), ["a"], "1 tokens were given"),
     ((layer(2, 3) * 2,), ["a", "b", "c"], "sums to"),
     ((layer(2, 3) * np.nan,), ["a", "b", "c"], "not numbers"),

@@ -276,7 +276,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         cut(str(tmp_path / "none.txt"))
     with pytest.raises(CorpusMissing, match="names no file"):
         open_corpus(tmp_path)
-    with pytest.raises(CorpusError, match=r"g\.txt\.gz cannot be read"):
+    with pytest.raises(CorpusError, match=r"g\.txt\.gz is cut: the archive ends before its end"):
         cut(str(written(tmp_path, "g.txt.gz", gzip.compress(TEXT.encode())[:-20])))
     with pytest.raises(CorpusError, match=r"z\.zst cannot be read"):
         cut(str(written(tmp_path, "z.zst", b"this is not Zstandard")))
@@ -354,3 +354,32 @@ def test_a_document_ends_at_the_first_blank_line_before_its_next(lines: list[str
     data = "".join(f"{line}\n" for line in lines).encode()
     match = pattern.search(data, size)
     assert cutting._document_end(data, size) == (match.end() if match else 0)
+
+
+def archives() -> dict[str, bytes]:
+    """The same text in each kind of archive, by its suffix."""
+    import pyarrow
+    import pyarrow.parquet
+
+    packed, table = pyarrow.BufferOutputStream(), pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(packed, "zstd") as stream:
+        stream.write(TEXT.encode())
+    pyarrow.parquet.write_table(pyarrow.table({"text": TEXT.splitlines()}), table)
+    return {
+        "txt.gz": gzip.compress(TEXT.encode()),
+        "txt.zst": packed.getvalue().to_pybytes(),
+        "parquet": table.getvalue().to_pybytes(),
+    }
+
+
+@pytest.mark.parametrize("suffix", ["txt.gz", "txt.zst", "parquet"])
+def test_an_archive_that_is_cut_is_called_cut(tmp_path: Path, suffix: str) -> None:
+    whole = archives()[suffix]
+    assert cut(str(written(tmp_path, f"whole.{suffix}", whole))) is not None
+    beginnings = (*range(13), 40, len(whole) // 2, *range(len(whole) - 9, len(whole)))
+    for length in beginnings:
+        if suffix == "parquet" and length < 4:
+            continue  # nothing says that it began as one
+        path = written(tmp_path, f"cut.{suffix}", whole[:length])
+        with pytest.raises(CorpusError, match=rf"cut\.{suffix} is cut: .* Copy or download it again"):
+            cut(str(path))

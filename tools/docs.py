@@ -103,10 +103,10 @@ def _drawn(markdown: str, config: Any, files: Any) -> str:
 
 def commands() -> str:
     """The help text of each command, as sections of a page."""
-    from mha_viz.cli import _parser
+    from mha_viz.cli.table import parser
 
     with mock.patch.dict(os.environ, COLUMNS="100"):  # the same width for everybody
-        helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _all_parsers(_parser())]
+        helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _all_parsers(parser())]
     return "\n".join(helps)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 import numpy as np
 
 from mha_viz.attention import cache as caches
-from mha_viz.attention import tensors
+from mha_viz.attention import foreign_arrays, tensors
+from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Step, chosen, request_of, steps_of
-from mha_viz.attention.tensors import Weights, averaged, between
+from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
-from mha_viz.errors import EmptyText, ShapeError, UnknownHead, check_kind
+from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
 from mha_viz.heads import AnyHead, Head, every_head, is_number
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions
 from mha_viz.request import Request
@@ -79,7 +80,8 @@ class Attention:
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
         tensors.check_numbers(tensors.quantity_of(self.quantity), weights)
-        hidden = tensors.frozen(self.hidden if self.hidden.size else np.zeros(weights.shape[:3], np.float32))
+        hidden = tensors.frozen(self.hidden)
+        hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
             raise ShapeError(f"hidden has axes {hidden.shape}, the weights' rows {weights.shape[:3]}.")
         object.__setattr__(self, "hidden", hidden)
@@ -146,22 +148,20 @@ class Attention:
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
-        if tensors.is_batch(tokens):
+        if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
-            texts = tensors.of_each(attentions, tokens, beside)
+            texts = foreign_arrays.of_each(attentions, tokens, beside)
             return [cls.from_tensors(quantity=quantity, model=model, revision=revision, **one) for one in texts]
-        for argument, names in (("tokens", tokens), ("keys", tokens if keys is None else keys)):
-            tensors.check_names(names, argument)
-        weights = tensors.stacked(attentions)
-        tensors.check_counts(weights, len(tokens), None if keys is None else len(keys))
-        rows = tensors.unmasked(mask, len(tokens), "mask")
-        columns = rows if keys is None else tensors.unmasked(keys_mask, len(keys), "keys_mask")
+        names = foreign_arrays.token_names(tokens, "tokens")
+        others = names if keys is None else foreign_arrays.token_names(keys, "keys")
+        layers = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
+        rows = foreign_arrays.unmasked(mask, len(names), "mask")
+        columns = rows if keys is None else foreign_arrays.unmasked(keys_mask, len(others), "keys_mask")
+        second, weights = foreign_arrays.second_from(sentence_b_start, rows), foreign_arrays.stacked(layers)
         if (len(rows), len(columns)) != weights.shape[2:]:
             weights = tensors.read_only(weights[:, :, rows][..., columns])
-        start: Any = sentence_b_start  # for a single text, this is a number
-        second = None if start is None else sum(row < start for row in rows)
-        queries = from_names([str(tokens[row]) for row in rows], second)
-        other = queries if keys is None else from_names([str(keys[column]) for column in columns])
+        queries = from_names([names[row] for row in rows], second)
+        other = queries if keys is None else from_names([others[column] for column in columns])
         return cls(clean(model), clean(revision), queries, weights, keys=other, quantity=quantity)
 
     @overload
@@ -335,8 +335,8 @@ class Attention:
 
     def only(self, heads: Sequence[AnyHead]) -> Attention:
         """A layer of these heads, or of rollout only these layers, counted from 0 in this order. Raises UnknownHead."""
-        check_kind(heads, Iterable, "a list of heads", "Give one such as ['L3H1', (3, 4)].")
-        if not (named := [self.head(head) for head in heads]):
+        named = [self.head(head) for head in list_items(heads, "heads", "Give a list such as ['L3H1', (3, 4)].")]
+        if not named:
             raise UnknownHead("No head was named.", f"Give a list such as [{named_in(self.quantity, Head(0, 0))!r}].")
         made, axis = chosen(self.made, named, self.quantity)
         each = (np.stack([numbers[head] for head in named]) for numbers in (self.weights, self.hidden))

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.attention.tensors import STACKS, Weights, array_of
-from mha_viz.errors import ShapeError
+from mha_viz.attention.foreign_arrays import STACKS, Weights, array_of, axes_of, check_room, listed
+from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
 
 LAYER = "{layer}"
 NUMBER = re.compile(r"\d+")
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
+MOST_ENTRIES = 200_000  # of a cache
 SHOWN = 6  # names in a message
 SUM_TOLERANCE = 0.05  # how far from 1 the rows of what is still recognised as weights
 
@@ -37,11 +39,13 @@ def recorded(cache: Any, names: str | None = None) -> CachedStack:
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
     is_output = any(hasattr(cache, name) for name in STACKS)  # of a whole model: from_tensors says what to take of it
     if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
-        layers = [_weights_of(one) for one in cache] if isinstance(cache, list | tuple) else cache
+        layers = [_weights_of(one) for one in cache[: MOST_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
         return CachedStack(layers, "", str(model), {})
     entries = _by_name(cache)
     chosen = _chosen(entries, names)
     of_layer = entries[chosen]
+    if max(of_layer) >= MOST_ITEMS:
+        raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MOST_ITEMS:,} or more.", "Count from 0.")
     missing = [layer for layer in range(max(of_layer) + 1) if layer not in of_layer]
     if missing:
         raise ShapeError(
@@ -55,13 +59,16 @@ def recorded(cache: Any, names: str | None = None) -> CachedStack:
 def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
     """The entries of a cache by name, with {layer} in place of the number, and by layer."""
     entries: dict[str, dict[int, Any]] = {}
-    keys = cache.keys()  # some caches have names and cannot be iterated over
+    keys = [*islice(cache.keys(), MOST_ENTRIES + 1)]  # some caches have names and cannot be iterated over
+    if len(keys) > MOST_ENTRIES:
+        raise ShapeError(f"This cache has more than {MOST_ENTRIES:,} entries.", "Give the attention of each layer.")
     for key in keys:
         name = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
             at = next((one for one in numbers if _stands_alone(name, one)), numbers[0])
-            entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[int(at[0])] = cache[key]
+            number = int(at[0]) if len(at[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS  # of any length
+            entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[number] = cache[key]
     return entries
 
 
@@ -73,8 +80,8 @@ def _stands_alone(name: str, number: re.Match[str]) -> bool:
 def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None) -> str:
     """The names of the stack of layers to read."""
     if names:
-        if names not in entries:
-            raise ShapeError(f"There is no {str(names)[:60]!r} in this cache.", _has(entries))
+        if not isinstance(names, str) or names not in entries:
+            raise ShapeError(f"There is no {shorten_value(names, 60)!r} in this cache.", _has(entries))
         return names
     stacks = [name for name in entries if PATTERN.search(name)]
     stacks = stacks or [name for name, layers in entries.items() if all(map(_is_weights, layers.values()))]
@@ -108,7 +115,7 @@ def _weights_of(entry: Any, name: str = "") -> Any:
             entry = getattr(entry, wrapped)
     if not isinstance(entry, tuple):
         return entry
-    parts = [part for part in entry if len(getattr(part, "shape", ())) == 4]
+    parts = [part for part in entry if hasattr(part, "shape") and len(axes_of(part)) == 4]
     if len(parts) == 1:
         return parts[0]
     if any(part is None for part in entry):
@@ -122,10 +129,11 @@ def _weights_of(entry: Any, name: str = "") -> Any:
 def _is_weights(entry: Any) -> bool:
     """True for [text, head, query, key] or [head, query, key] with rows that sum to 1."""
     try:
-        array = array_of(_weights_of(entry))
-    except (ShapeError, TypeError, ValueError):
+        found = _weights_of(entry)
+        array = array_of(found) if len(axes_of(found)) in (3, 4) else np.zeros(0)
+    except ShapeError:
         return False
-    if array.ndim not in (3, 4) or not np.issubdtype(array.dtype, np.number) or not array.size:
+    if not array.size:
         return False
     return bool(array.min() >= 0 and np.abs(array.sum(axis=-1) - 1).max() < SUM_TOLERANCE)
 
@@ -139,15 +147,19 @@ def norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
 
     Raises ShapeError if one is missing or has other axes.
     """
-    weights = [array_of(layer).astype(np.float32) for layer in recording.layers]
-    values = _values(recording) if values is None else [*values]
-    slices = [array_of(layer) for layer in w_o]
-    if not len(weights) == len(values) == len(slices):
+    each = "Give an array for each layer."
+    values = _values(recording) if values is None else listed(values, "is not a list of values.", each)
+    slices = listed(w_o, "is not a list of projections.", each)
+    if not len(recording.layers) == len(values) == len(slices):
         raise ShapeError(
-            f"The weights have {len(weights)} layers, the values {len(values)}, w_o {len(slices)}.",
-            "Give an array for each layer.",
+            f"The weights have {len(recording.layers)} layers, the values {len(values)}, w_o {len(slices)}.", each
         )
-    return [_weighted(*each) for each in zip(weights, map(array_of, values), slices, strict=True)]
+    weights = [array_of(layer).astype(np.float32) for layer in recording.layers]
+    of_values = [array_of(value, "An array of values") for value in values]
+    return [
+        _weighted(layer, value, array_of(part, "A layer of w_o"))
+        for layer, value, part in zip(weights, of_values, slices, strict=True)
+    ]
 
 
 def _values(recording: CachedStack) -> list[Any]:
@@ -178,6 +190,7 @@ def _weighted(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any])
             f"w_o of a layer has axes {w_o.shape}, for {heads} heads with values of {width} numbers.",
             "Expected [head, d_head, d_model], such as model.W_O[layer] of TransformerLens.",
         )
+    check_room((texts, heads, columns, w_o.shape[-1]))
     of_head = np.repeat(values.reshape(texts, columns, shared, width), heads // shared, axis=2).swapaxes(1, 2)
     moved = of_head.astype(np.float32) @ w_o.astype(np.float32)  # [text, head, key, d_model]
     lengths = np.linalg.norm(moved, axis=-1).reshape(*weights.shape[:-2], 1, columns)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mha_viz.attention.rotary import rotate
 from mha_viz.attention.trace import Floats, Trace, projected
-from mha_viz.errors import SettingError
+from mha_viz.errors import SettingError, shorten_value
 from mha_viz.heads import Head
 from mha_viz.text import TokenizedText
 
@@ -178,7 +178,7 @@ def _check(trace: Trace, query: int, key: int) -> None:
     for side, number, text, n in zip((QUERY, KEY), (query, key), texts, trace.mask.shape, strict=True):
         if not isinstance(number, Integral):
             raise SettingError(
-                f"{str(number)[:40]} is not the number of a {side}.", f"Give a whole number from 0 to {n - 1}."
+                f"{shorten_value(number)} is not the number of a {side}.", f"Give a whole number from 0 to {n - 1}."
             )
         if not 0 <= number < n:
             raise SettingError(

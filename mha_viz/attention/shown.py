@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.steps import Step
-from mha_viz.attention.tensors import Weights
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.heads import Head
 from mha_viz.text import TokenizedText

@@ -1,7 +1,7 @@
 """The command ``mha-viz``: serve the app, list models, write attention weights or figures to files, measure corpora.
 
 An error that a user can cause ends the command with one line on stderr and one of the codes of ``exit_codes``; Ctrl-C
-ends it with 130.
+ends it with 130 and one line on what is kept (``stops``).
 """
 
 from __future__ import annotations
@@ -13,97 +13,39 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 from mha_viz import process
-from mha_viz.cli import (
-    attention,
-    decoder_heads,
-    effect,
-    exit_codes,
-    figure,
-    groups,
-    listing,
-    patch,
-    profile,
-    publish,
-    recipes,
-    replicate,
-    report,
-    search,
-    serve,
-    toy,
-    used,
-    why,
-)
-from mha_viz.cli.options import Command, Parser
+from mha_viz.cli import exit_codes
+from mha_viz.cli.stops import Stops, end, kept_in_words
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.cli.usage import only_options
 from mha_viz.errors import MhaVizError
-from mha_viz.version import __version__
-
-SHELLS = ("bash", "zsh", "fish")
-EXAMPLES = """examples:
-  mha-viz serve --port 8600
-  mha-viz models
-  mha-viz models --format json
-  mha-viz attention "The cat sat on the mat." --out heads.npz
-  mha-viz attention "Who sat?" --pair "The cat sat." --words --out heads.csv
-  mha-viz attention - --model bert-base-uncased --out heads.json < sentence.txt
-  mha-viz attention "The cat sat." --out - --format csv | head
-  mha-viz attention "The cat sat." --quantity norm --out norms.npz
-  mha-viz attention "The dog [MASK] the girl." --model toy --quantity gradient --out gradients.json
-  mha-viz figure grid "The cat sat." --quantity rollout --out rollout.svg
-  mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q5 --out links.svg
-  mha-viz figure heatmap "The cat sat." --head L0H2 --special rescale --width-mm 85 --out L0H2.pdf
-  mha-viz figure grid "The cat sat." --out grid.png --dpi 300
-  mha-viz figure compare "It was too tired." --and "It was too wide." --head L3H1 --head L5H11 --out four.html
-  mha-viz figure compare "Too tired." --and "Too wide." --head L3H1 --head L5H11 --columns 2 --out four.pdf
-  mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
-  mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
-  mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
-  mha-viz publish "The cat sat because it was tired." --head L3H1 --live site
-  mha-viz profile treebank.conllu --out profile/
-  mha-viz profile other.conllu --and profile/ --out second/
-  mha-viz profile one.conllu --and two.conllu --chance 20 --out both/
-  mha-viz replicate minilm treebank.conllu
-  mha-viz replicate profile/ third.conllu --out outcomes.csv
-  mha-viz replicate profile/ third.conllu --format csv | head
-  mha-viz replicate toy grammar --beside toy@100
-  mha-viz report minilm
-  mha-viz report profile/ --replicated third/ --out roles.tex
-  mha-viz report profile/ --format csv > roles.csv
-  mha-viz recipes treebank.conllu --score other.conllu --out recipes/
-  mha-viz recipes sentences.txt --model gpt2 --out recipes/
-  mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy --to L1H1
-  mha-viz recipes minilm --score other.conllu --out scored/
-  mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
-  mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
-  mha-viz groups minilm/L3H1 treebank.conllu --out links.csv
-  mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
-  mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
-  mha-viz used profile/ treebank.conllu --most 200
-  mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy
-  mha-viz why treebank.conllu --model bert-base-uncased --out why.csv
-  mha-viz why repeats --model repeater --most 20 --arrows --out arrows.csv
-  mha-viz decoder-heads gpt2
-  mha-viz decoder-heads repeater --draws 20 --out heads.csv
-  mha-viz profile grammar --model distilbert-base-uncased --out profile/
-  mha-viz toy train --seed 1 --out toy/
-  mha-viz toy train --kind repeater --out repeater/
-  mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
-  mha-viz toy history --sentences 300 --out history.csv
-  mha-viz toy effects --sentences 300 --out effects.csv
-  mha-viz completion bash > ~/.local/share/bash-completion/completions/mha-viz
-  mha-viz completion zsh > ~/.zfunc/_mha-viz
-  mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
-"""
-
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (default: the process's own) and return its exit code."""
+    with Stops() as stops:
+        args, words = argparse.Namespace(), ""
+        try:
+            code = _code_of(arguments, args)
+        except KeyboardInterrupt as stop:
+            code, words = exit_codes.STOPPED, str(stop)
+        if not stops.pressed and code != exit_codes.STOPPED:
+            return code
+        stops.announce(words or kept_in_words(args, stops.begun))
+        return exit_codes.STOPPED
+
+
+def run() -> NoReturn:
+    """Run the command line of this process, and end it."""
+    end(main())
+
+
+def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
+    """Run a command line, whose options are put into ``args``, and return its exit code."""
     process.prepare()
     if threading.current_thread() is threading.main_thread():  # others who call this keep their own handler
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception, so that half-written files are removed
@@ -111,14 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         never_fail_on(stream)
     try:
         process.check_docstrings()
-        args = _parser().parse_args(arguments)
+        from mha_viz.cli.table import parser  # imports every command, while Ctrl-C is heard already
+
+        parser().parse_args(arguments, args)
         args.run(args)
         print(end="", flush=True)  # so that a closed pipe is noticed here, not at exit
     except MhaVizError as error:
         print(f"mha-viz: {one_line(only_options(str(error)))}", file=sys.stderr)
         return exit_codes.exit_code(error)
-    except KeyboardInterrupt:
-        return exit_codes.STOPPED
     except BrokenPipeError:  # the output was closed, as in `mha-viz models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -141,60 +83,3 @@ def _fault(error: Exception) -> int:
     fault = one_line(f"{type(error).__name__}: {error}")
     print(f"mha-viz: Internal error: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr)
     return exit_codes.FAULT
-
-
-def _parser() -> Parser:
-    about = "See what each attention head of a model does with a sentence."
-    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{EXAMPLES}\n{exit_codes.help_table()}"
-    parser = Parser("mha-viz", description=about, epilog=epilog, formatter_class=raw, allow_abbrev=False)
-    parser.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    def command(name: str, run: Command | None, summary: str) -> Parser:
-        return parser.command(commands, name, run, summary, _examples(name))
-
-    serve.options(command("serve", serve.serve, "Open the app in a browser."))
-    listing.options(command("models", listing.run, "List the models that can be chosen by name."))
-    attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
-    summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
-    figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
-    publish.options(command("publish", publish.run, "Write heads with your remarks as one interactive web page."))
-    summary = "Measure what each head does over a corpus, against gold annotation and baselines."
-    profile.options(command("profile", profile.run, summary))
-    summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
-    replicate.options(command("replicate", replicate.run, summary))
-    report.options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
-    summary = "Describe every head by a few named rules, with shares and how much of its attention they explain."
-    recipes.options(command("recipes", recipes.run, summary))
-    summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
-    search.options(command("search", search.run, summary))
-    groups.options(command("groups", groups.run, "Print what a head does over all text, in groups with shares."))
-    summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
-    effect.options(command("effect", effect.run, summary))
-    summary = "Measure which roles of a profile are used more than their neighbours: what changes without their heads."
-    used.options(command("used", used.run, summary))
-    summary = "Take each head's output from another text: which heads carry the difference of the answers?"
-    patch.options(command("patch", patch.run, summary))
-    summary = "Measure by what each head finds its keys: words, positions, earlier heads, or feed-forward parts."
-    why.options(command("why", why.run, summary))
-    summary = "Measure the heads of a causal model on repeated random tokens: induction and similar patterns."
-    decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
-    summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
-    toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
-    _add_shell(command("completion", _print_completion, "Print a script that completes commands in the shell."))
-    return parser
-
-
-def _add_shell(completion: Parser) -> None:
-    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
-
-
-def _print_completion(args: argparse.Namespace) -> None:
-    from mha_viz.cli.completion import script  # imports shtab
-
-    print(script(_parser(), args.shell), end="")
-
-
-def _examples(command: str) -> str:
-    lines = [line for line in EXAMPLES.splitlines() if f"mha-viz {command} " in f"{line} "]
-    return "\n".join(["examples:", *lines]) if lines else ""

@@ -1,7 +1,5 @@
 """``python -m mha_viz.cli``."""
 
-import sys
+from mha_viz.cli import run
 
-from mha_viz.cli import main
-
-sys.exit(main())
+run()

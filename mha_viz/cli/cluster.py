@@ -26,7 +26,7 @@ workers_number = whole(1, MOST_WORKERS, "a number of workers")
 
 
 def cluster_options(command: Parser) -> None:
-    """Add --cluster and --workers."""
+    """Add --cluster, --workers and --dashboard."""
     words = (
         "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
     )
@@ -34,6 +34,8 @@ def cluster_options(command: Parser) -> None:
     command.add_argument("--cluster", default="", metavar="ADDRESS", help=words)
     words = "measure with this many worker processes on this machine, each with one thread"
     command.add_argument("--workers", default=0, type=workers_number, metavar="N", help=words)
+    words = "with --workers: serve Dask's dashboard on this machine, at an address that only you are told"
+    command.add_argument("--dashboard", action="store_true", help=words)
 
 
 def folder_beside(to: Destination | None, ending: str) -> Path | None:
@@ -46,14 +48,10 @@ def folder_beside(to: Destination | None, ending: str) -> Path | None:
 
 
 @contextmanager
-def stopped_in(folder: Path | None) -> Iterator[None]:
-    """Says what is saved in the folder when the command is stopped; removes it if nothing is."""
+def emptied(folder: Path | None) -> Iterator[None]:
+    """Removes the folder afterwards if nothing is in it."""
     try:
         yield
-    except KeyboardInterrupt:
-        again = f"; what is measured is in {folder}: run the same command again to continue" if folder else ""
-        print(f"mha-viz: Stopped{again}.", file=sys.stderr)
-        raise
     finally:
         if folder is not None:
             with suppress(OSError):
@@ -66,10 +64,12 @@ def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) 
     are read, if not the command's own. Raises ClusterError."""
     if args.cluster and args.workers:
         raise SettingError("--cluster and --workers are both given.", "Give only one of them.")
+    if args.dashboard and not args.workers:
+        raise SettingError("--dashboard is that of the processes of --workers.", "Add --workers N, or leave it out.")
     if not args.cluster and not args.workers:
         yield None
         return
-    from mha_viz.study.cluster.connection import connected, library
+    from mha_viz.study.cluster.connection import connected, dashboard_link, library
 
     library()  # before torch is imported: fails early if Dask is missing
     from mha_viz.corpus.sources import files_of_source
@@ -84,8 +84,9 @@ def cluster_for(args: argparse.Namespace, corpora: Sequence[str] | None = None) 
             for file in files_of_source(source):
                 with opened(file) as stream:
                     stream.read(1)
-    with connected(args.cluster, args.workers) as client:
-        print(f"mha-viz: The cluster’s dashboard: {client.dashboard_link}", file=sys.stderr)
+    with connected(args.cluster, args.workers, args.dashboard) as client:
+        if link := dashboard_link(client):
+            print(f"mha-viz: The cluster’s dashboard: {link}", file=sys.stderr)
         yield OnCluster(client, getattr(args, "batch", None) or BATCH)
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line
+from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, output_options, whole
 from mha_viz.cli.output import TABLES, put_out, table_destination
@@ -78,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     check_heads(model, [*args.heads, *args.same_role])
     folder = folder_beside(to, "parts")
-    with cluster_for(args) as cluster, warnings_as_lines(), _emptied(folder):
+    with cluster_for(args) as cluster, warnings_as_lines(), emptied(folder):
         measuring = _run(args, model, cluster, folder)
         bar = progress_line() if cluster else bar_of_progress("sentences")
         try:
@@ -86,30 +84,16 @@ def run(args: argparse.Namespace) -> None:
                 for so_far in reports:
                     progress(so_far)
         except KeyboardInterrupt:
-            again = "; run the same command again to continue" if folder else ""
-            try:
+            with suppress(CorpusError):  # nothing was measured
                 result = measuring.result()
-            except CorpusError:
-                print(f"mha-viz: Stopped. Nothing has been measured yet{again * bool(cluster)}.", file=sys.stderr)
-            else:
-                print(f"mha-viz: Stopped; these are the results for the sentences read so far{again}.", file=sys.stderr)
                 put_out(to, result.table, map(one_line, _lines(result)))
+                again = "run the same command again to continue" if folder else "a file named by --out would keep them"
+                raise KeyboardInterrupt(f"These are the results for the sentences read so far; {again}.") from None
             raise
         result = measuring.result()
         put_out(to, result.table, map(one_line, _lines(result)))
         if folder is not None:
             (folder / TAKEN).unlink(missing_ok=True)
-
-
-@contextmanager
-def _emptied(folder: Path | None) -> Iterator[None]:
-    """Removes the folder afterwards if nothing is in it."""
-    try:
-        yield
-    finally:
-        if folder is not None:
-            with suppress(OSError):
-                folder.rmdir()
 
 
 def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:

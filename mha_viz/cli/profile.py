@@ -210,9 +210,6 @@ def measure(
             engine = cluster or Here(most_pieces or BATCH)
             profile: Profile = engine.study(encoder, corpus, sums, control, progress)
             return profile
-        except KeyboardInterrupt:
-            print(f"\nmha-viz: Stopped. {one_line(_saved(sums))}", file=sys.stderr)
-            raise
         except OSError as error:
             raise ExportError(f"{sums} cannot be written: {error.strerror or error}.", "Choose another.") from error
 
@@ -220,14 +217,6 @@ def measure(
 def _facts(encoder: Any, corpus: Any) -> dict[str, str]:
     """What two profiles are compared by."""
     return {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
-
-
-def _saved(sums: Path | None) -> str:
-    if sums is None:
-        return "Nothing is saved without --out FILE."
-    if not any(sums.glob(".*.npz")) and not any(sums.glob(".parts/*.npz")):
-        return "Nothing has been measured yet."
-    return f"The work so far is saved in {sums}; run the same command again to continue."
 
 
 def read_corpus(source: str, name: str | None = None, cluster: Any = None) -> Any:

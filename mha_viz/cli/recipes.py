@@ -10,7 +10,7 @@ from mha_viz.analysis.described import HeadRecipe, described
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.recipe_tables import FACTS, UNTRAINED, Recipes, open_recipes, recipes_folder
-from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, stopped_in
+from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, progress_line
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     score = None if args.score is None else read_corpus(args.score)
     make_folder(args.out)
     files = [name for name in (None if earlier else args.corpus, args.score) if name is not None]
-    with warnings_as_lines(), stopped_in(args.out), cluster_for(args, files) as cluster:
+    with warnings_as_lines(), emptied(args.out), cluster_for(args, files) as cluster:
         from mha_viz.study.recipes import recipes  # imports torch
         from mha_viz.study.replaced import replaced, replaced_accuracy
 

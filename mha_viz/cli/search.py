@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Collection, Iterator, Sequence
 
 from mha_viz.analysis.links import Conditions, Search
@@ -78,10 +77,11 @@ def run(args: argparse.Namespace) -> None:
             for result in searching(load_model(model, args.device, args.dtype), corpus, head, conditions, args.most):
                 show(result.sentences_read, result.sentences)
     except KeyboardInterrupt:
-        if result is not None:
-            print("mha-viz: Stopped; these are the links of the sentences read so far.", file=sys.stderr)
-            put_out(to, result.table, map(one_line, _lines(result)))
-        raise
+        if result is None:
+            raise
+        put_out(to, result.table, map(one_line, _lines(result)))
+        words = "These are the links of the sentences read so far; the same command begins anew."
+        raise KeyboardInterrupt(words) from None
     if result is not None:
         put_out(to, result.table, map(one_line, _lines(result)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -86,14 +85,10 @@ def train(args: argparse.Namespace) -> None:
     make_folder(args.out)
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
-    try:
-        with bars("of the sentences sampled", "of the steps") as (sampling, show):
-            more: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
-            more |= {"questions": ()} if args.kind == "hidden" else {}
-            trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **more)
-    except KeyboardInterrupt:
-        print("mha-viz: Stopped. No model was written.", file=sys.stderr)
-        raise
+    with bars("of the sentences sampled", "of the steps") as (sampling, show):
+        more: dict[str, Any] = {} if args.kind == "repeater" else {"sampling": sampling}
+        more |= {"questions": ()} if args.kind == "hidden" else {}
+        trained = training.train(args.seed, steps, lambda so_far: show(so_far.step, so_far.steps), **more)
     try:
         toy_model.save(trained, args.out, training.tokenizer())
     except OSError as error:

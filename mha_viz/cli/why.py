@@ -10,7 +10,7 @@ from mha_viz.analysis.corpus_why import CorpusWhy
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import profile_folder, read_profile
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside, progress_line, stopped_in
+from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, progress_line
 from mha_viz.cli.effect import few_documents
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name, model_option, output_options
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
         encoder = load_model(model, args.device)
         if folder is not None:
             make_folder(folder)
-        with progress_line() if cluster else bar_of_progress("of the text") as progress, stopped_in(folder):
+        with progress_line() if cluster else bar_of_progress("of the text") as progress, emptied(folder):
             if cluster:
                 measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS, grammar, limits, reading, repeats, stored
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
-from mha_viz.errors import CorpusError
+from mha_viz.errors import CorpusError, shorten_value
 
 __all__ = ["Source", "iterate", "open_corpus", "open_sentences"]
 
@@ -74,7 +74,7 @@ def _paths(source: Source) -> Sequence[AnyPath]:
         return [source]
     if isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
         return source
-    raise CorpusError(f"{str(source)[:40]!r} is not a corpus.", f"Give a path, a list of paths, or {GRAMMAR!r}.")
+    raise CorpusError(f"{shorten_value(source)!r} is not a corpus.", f"Give a path, a list of paths, or {GRAMMAR!r}.")
 
 
 def _name(path: AnyPath) -> str:

@@ -19,6 +19,7 @@ from mha_viz.quotes import quoted
 
 COMPRESSED = (".gz", ".zst")
 PARQUET = ".parquet"
+MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", PARQUET: b"PAR1"}  # at the beginning of a file
 SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # suffixes of the files that are read from a folder
 TEXT_COLUMN = "text"
 PROFILE = "profile.json"  # in the folder of a profile
@@ -74,6 +75,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise CorpusMissing(f"{str(path)[:200]} cannot be read: it does not exist.", REMEDY) from error
     except (OSError, EOFError, ValueError, zlib.error) as error:  # pyarrow's own errors are ValueErrors
+        if isinstance(error, EOFError) or "truncated" in str(error).lower():
+            problem = f"{str(path)[:200]} is cut: the archive ends before its end."
+            raise CorpusError(problem, "Copy or download it again.") from error
         reason = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
         raise CorpusError(f"{str(path)[:200]} cannot be read: {reason[:200].lower()}.", REMEDY) from error
 
@@ -89,6 +93,8 @@ def skip(stream: BinaryIO, count: int) -> None:
 
 def _stream(path: Path) -> BinaryIO:
     suffix = path.suffix.lower()
+    if path.is_file() and _is_cut(path, suffix):
+        raise EOFError
     if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if suffix == ".zst":
@@ -98,6 +104,19 @@ def _stream(path: Path) -> BinaryIO:
     if suffix == PARQUET:
         return cast(BinaryIO, io.BufferedReader(_Cells(path), BLOCK))
     return path.open("rb")
+
+
+def _is_cut(path: Path, suffix: str) -> bool:
+    """Whether an archive has no more than a part of the mark with which its format begins, or lacks the mark with which
+    it ends. Libraries call the first kind empty or no archive, and the second none either."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if suffix in COMPRESSED:
+            return size < len(MARKS[suffix]) and MARKS[suffix].startswith(file.read())
+        if suffix != PARQUET or file.read(len(MARKS[suffix])) != MARKS[suffix]:
+            return False
+        file.seek(-len(MARKS[suffix]), os.SEEK_END)
+        return size < 2 * len(MARKS[suffix]) or file.read() != MARKS[suffix]
 
 
 class _Cells(io.RawIOBase):

@@ -15,7 +15,7 @@ import resvg_py
 
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Curve, Drawing, Mark, Polyline, Rect, Text
-from mha_viz.errors import ExportError
+from mha_viz.errors import ExportError, shorten_value
 from mha_viz.exports.svg import svg
 from mha_viz.text import clean
 
@@ -53,7 +53,7 @@ def png(drawing: Drawing, dpi: int = 300) -> bytes:
 def pixels(drawing: Drawing, dpi: int) -> tuple[int, int]:
     """Width and height of the picture. Raises ExportError before anything is drawn if it would be too large."""
     if not isinstance(dpi, int | float) or not DPI[0] <= dpi <= DPI[1]:
-        raise ExportError(f"The resolution is {str(dpi)[:40]} dpi.", f"Expected {DPI[0]} to {DPI[1]}.")
+        raise ExportError(f"The resolution is {shorten_value(dpi)} dpi.", f"Expected {DPI[0]} to {DPI[1]}.")
     width, height = (max(1, round(length * dpi / 72)) for length in (drawing.width, drawing.height))
     if width * height > MAX_PIXELS:
         raise ExportError(

@@ -17,16 +17,16 @@ from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from mha_viz.attention import Attention, Weights, steps, tensors
 from mha_viz.attention.numbers import name_array
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.errors import ExportError, MhaVizError, OpenError
+from mha_viz.errors import ExportError, MhaVizError, OpenError, shorten_value
 from mha_viz.model_names import ModelName, display_name_of
 from mha_viz.text import TokenizedText, parse_text
 
@@ -66,7 +66,7 @@ def open_attention(path: str | os.PathLike[str]) -> Attention:
     Raises OpenError for a file that does not exist, is damaged, was changed after saving, or is not a saved reading.
     """
     if not isinstance(path, str | os.PathLike):
-        raise OpenError(f"{str(path)[:40]!r} is not a path.", "Give the path of a file that save() wrote.")
+        raise OpenError(f"{shorten_value(path)!r} is not a path.", "Give the path of a file that save() wrote.")
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
@@ -108,10 +108,10 @@ def _in_words(file: Path) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise OpenError(f"{_name(file)} cannot be read: {reason}.", "Check that the file may be read.") from error
-    except (BadZipFile, SafetensorError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise OpenError(f"{_name(file)} is damaged, or of another kind than its suffix says.", _AGAIN) from error
     except (MemoryError, RecursionError) as error:
         raise OpenError(f"{_name(file)} does not fit into memory.", "Open it on a machine with more.") from error
+    except Exception as error:  # what ZIP files, NumPy, safetensors and JSON raise for what is none of theirs
+        raise OpenError(f"{_name(file)} is damaged, or of another kind than its suffix says.", _AGAIN) from error
 
 
 # ---- Two kinds of files: the heading, weights, hidden --------------------------------------------------------

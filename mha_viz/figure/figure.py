@@ -14,7 +14,16 @@ from mha_viz import exports
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing
 from mha_viz.drawing.table import Table
-from mha_viz.errors import PATH, ExportError, FigureWarning, MissingGlyphWarning, SettingError, check_kind, warn
+from mha_viz.errors import (
+    PATH,
+    ExportError,
+    FigureWarning,
+    MissingGlyphWarning,
+    SettingError,
+    check_kind,
+    shorten_value,
+    warn,
+)
 from mha_viz.exports import Exported
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures.layout import Size
@@ -136,7 +145,9 @@ class Figure:
         width, the whole is drawn smaller. Without ``ax``, a new matplotlib figure of the figure's size is made.
         """
         if ax is not None and not hasattr(ax, "add_patch"):
-            raise SettingError(f"ax is {str(ax)[:40]!r}.", "Give an Axes of matplotlib, or nothing for a new figure.")
+            raise SettingError(
+                f"ax is {shorten_value(ax)!r}.", "Give an Axes of matplotlib, or nothing for a new figure."
+            )
         _ = self._warned
         return exports.draw(self.drawing if ax is None else self._laid_out(*exports.room(ax)), ax)
 

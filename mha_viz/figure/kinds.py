@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Unpack, overload
 
 from mha_viz.attention import AnyHead, Attention, Head, is_number
 from mha_viz.attention.shown import named_in
 from mha_viz.drawing.table import Table
-from mha_viz.errors import READING, SettingError, check_kind
+from mha_viz.errors import READING, SettingError, check_kind, list_items, shorten_value
 from mha_viz.exports import Several, Subtracted
 from mha_viz.exports.page import Look
 from mha_viz.figure.figure import Figure, Page
@@ -30,6 +30,8 @@ from mha_viz.figures.panels import Panel, pack
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import View, check_pin, shown
 from mha_viz.options import GridOptions, HeadOptions, Options
+
+MOST_INCHES = 1_000
 
 
 def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
@@ -153,9 +155,7 @@ def compare(
     many as fit, in even rows (four become two by two if three fit). ``pin`` counts tokens of panel ``pin_of``. ``diff``
     names two panels, counted from 0, whose difference is open in the interactive version.
     """
-    if not isinstance(panels, Iterable):
-        raise SettingError(f"{str(panels)[:60]!r} is not a list of heads.", "Give [(attention, 'L3H1'), …].")
-    made = [panel_from(given) for given in panels]
+    made = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     view, size, look = settings(options)
     check(made, view, pin_of)
     check_panel_kind(kind, columns)
@@ -225,16 +225,16 @@ def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: s
 
 def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None) -> tuple[Head, ...]:
     """The heads of a grid with these layers and heads, or with all. Raises UnknownHead, SettingError."""
-    for name, numbers in (("layers", layers), ("heads", heads)):
-        listed = [*numbers] if isinstance(numbers, Iterable) else []
-        if numbers is not None and not (listed and all(map(is_number, listed))):
-            raise SettingError(f"{name} is {str(numbers)[:40]!r}.", "Give a list of numbers, such as [5, 6].")
-    rows = sorted({*(range(attention.layers) if layers is None else layers)})
-    columns = sorted({*(range(attention.heads) if heads is None else heads)})
-    drawn = tuple(Head.of((row, column)) for row in rows for column in columns)
-    for head in drawn:
-        _ = attention[head]
-    return drawn
+    axes: list[list[int]] = []
+    remedy = "Give a list of numbers, such as [5, 6]."
+    for name, numbers, count in (("layers", layers, attention.layers), ("heads", heads, attention.heads)):
+        listed = range(count) if numbers is None else list_items(numbers, name, remedy)
+        if not (listed and all(map(is_number, listed))):
+            raise SettingError(f"{name} is {shorten_value(numbers)!r}.", remedy)
+        for number in listed:
+            attention.head((number, 0) if name == "layers" else (0, number))
+        axes.append(sorted({*listed}))
+    return tuple(Head(row, column) for row in axes[0] for column in axes[1])
 
 
 def _heads(
@@ -245,9 +245,7 @@ def _heads(
     one = named_in(attention.quantity, Head(attention.layers - 1, attention.heads - 1))
     remedy = f"Give {one!r}, or layer={attention.layers - 1}, head={attention.heads - 1}, or heads=[{one!r}]."
     if named is not None:
-        if isinstance(named, str) or not isinstance(named, Iterable):
-            raise SettingError(f"heads is {str(named)[:40]!r}, which is not a list.", remedy)
-        chosen = tuple(map(attention.head, named))
+        chosen = tuple(map(attention.head, list_items(named, "heads", remedy)))
     elif head is not None and layer is not None:
         chosen = (attention.head((layer, head)),)
     else:
@@ -263,9 +261,11 @@ def panel_from(given: Any) -> Panel:
     try:
         attention, head, *name = given
     except (TypeError, ValueError) as error:
-        raise SettingError(f"{str(given)[:60]!r} is not a head to compare.", "Give (attention, 'L3H1').") from error
+        raise SettingError(
+            f"{shorten_value(given, 60)!r} is not a head to compare.", "Give (attention, 'L3H1')."
+        ) from error
     if not isinstance(attention, Attention):
-        raise SettingError(f"{str(attention)[:60]!r} is not an Attention.", "Give (attention, 'L3H1').")
+        raise SettingError(f"{shorten_value(attention, 60)!r} is not an Attention.", "Give (attention, 'L3H1').")
     return Panel(attention, attention.head(head), str(name[0]) if name else "")
 
 
@@ -276,8 +276,8 @@ def settings(options: Mapping[str, Any]) -> tuple[View, Size, Look]:
     options = dict(options)
     if "width_in" in options:
         inches = options.pop("width_in")
-        if not isinstance(inches, int | float):
-            raise SettingError(f"width_in is {str(inches)[:40]!r}.", "Expected a number of inches.")
+        if not isinstance(inches, int | float) or not abs(inches) < MOST_INCHES:
+            raise SettingError(f"width_in is {shorten_value(inches)!r}.", "Expected a number of inches.")
         options["width_mm"] = 25.4 * inches
     odd = [name for name in options if name not in views | sizes]
     if odd:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mha_viz import exports
-from mha_viz.errors import PATH, ExportError, SettingError, check_kind
+from mha_viz.errors import PATH, ExportError, SettingError, check_kind, list_items
 from mha_viz.exports.page import Look, PagePart, published
 from mha_viz.figure.kinds import compare, grid, panel_from, settings
 from mha_viz.figures.caption import named
@@ -106,8 +106,7 @@ def _parts(
     options: Options,
 ) -> tuple[list[PagePart], Look]:
     """The parts of the page, and its colour scheme."""
-    check_kind(panels, Iterable, "a list of heads", "Give [(attention, 'L3H1'), …].")
-    made = [panel_from(given) for given in panels]
+    made = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
     _check(made, remarks)
     check_texts(title, introduction, remarks)
     texts = [*remarks, *[""] * (len(made) - len(remarks))]

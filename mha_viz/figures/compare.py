@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from mha_viz.attention import Attention
 from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
-from mha_viz.errors import SettingError
+from mha_viz.errors import SettingError, shorten_value
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, thinned, unlabelled
 from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
@@ -162,16 +162,16 @@ def check(panels: Sequence[Panel], view: View, pin_of: int) -> None:
             f"side is {view.side!r}.", "A comparison shows whole matrices; one side is of a single head."
         )
     if not _is_whole(pin_of) or not 0 <= pin_of < len(panels):
-        raise SettingError(f"pin_of is {str(pin_of)[:40]!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
+        raise SettingError(f"pin_of is {shorten_value(pin_of)!r}.", f"Expected a panel from 0 to {len(panels) - 1}.")
     check_pin(panels[pin_of].attention, view)
 
 
 def check_panel_kind(kind: str, columns: int | None) -> None:
     """Raises SettingError for an unknown kind of panel, or an impossible number of columns."""
     if not isinstance(kind, str) or kind not in NARROWEST:
-        raise SettingError(f"kind is {str(kind)[:40]!r}.", "Expected heatmap or links.")
+        raise SettingError(f"kind is {shorten_value(kind)!r}.", "Expected heatmap or links.")
     if columns is not None and not (_is_whole(columns) and 1 <= columns <= MOST):
-        raise SettingError(f"columns is {str(columns)[:40]!r}.", f"Expected a number from 1 to {MOST}.")
+        raise SettingError(f"columns is {shorten_value(columns)!r}.", f"Expected a number from 1 to {MOST}.")
 
 
 def check_diff(diff: tuple[int, int] | None, count: int) -> None:
@@ -180,7 +180,7 @@ def check_diff(diff: tuple[int, int] | None, count: int) -> None:
         return
     named = {i for i in diff if _is_whole(i) and 0 <= i < count} if isinstance(diff, tuple | list) else ()
     if len(named) != 2 or len(diff) != 2:
-        raise SettingError(f"diff is {str(diff)[:40]!r}.", f"Expected two different panels from 0 to {count - 1}.")
+        raise SettingError(f"diff is {shorten_value(diff)!r}.", f"Expected two different panels from 0 to {count - 1}.")
 
 
 def _is_whole(given: object) -> bool:

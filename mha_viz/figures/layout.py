@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from mha_viz.drawing.marks import POINTS_PER_MM, Drawing, Note, Text, moved
-from mha_viz.errors import SettingError
+from mha_viz.errors import SettingError, shorten_value
 
 ONE_COLUMN_MM, TWO_COLUMN_MM = 85.0, 178.0  # width of a two-column page
 PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
@@ -47,9 +47,9 @@ class Size:
         for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
             if not isinstance(value, int | float) or not low <= value <= high:
-                raise SettingError(f"{name} is {value!r:.40}.", f"Expected a number from {low} to {high}.")
+                raise SettingError(f"{name} is {shorten_value(value)}.", f"Expected a number from {low} to {high}.")
         if self.look not in LOOKS:
-            raise SettingError(f"look is {str(self.look)[:40]!r}.", "Expected light, dark or grey.")
+            raise SettingError(f"look is {shorten_value(self.look)!r}.", "Expected light, dark or grey.")
 
     @property
     def scale(self) -> float:

@@ -17,7 +17,7 @@ from mha_viz.attention.steps import request_of
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels
 from mha_viz.drawing.table import Table
-from mha_viz.errors import SettingError, ShapeError
+from mha_viz.errors import SettingError, ShapeError, shorten_value
 from mha_viz.figures import caption
 from mha_viz.figures.grid import FOOT, column_names, foot, names_of, row_name, span_of_each
 from mha_viz.figures.heatmap import SHADES
@@ -56,7 +56,7 @@ def held_token(attention: Attention, view: View, columns: int | None) -> Held:
     if view.scale == "row":
         raise SettingError("scale is 'row'.", 'Give "head", "fixed" or "log".')
     if columns is not None and (not is_number(columns) or isinstance(columns, bool)):
-        raise SettingError(f"columns is {str(columns)[:40]!r}.", "Give the number of patches in a row.")
+        raise SettingError(f"columns is {shorten_value(columns)!r}.", "Give the number of patches in a row.")
     text = attention.queries if query is None else attention.keys
     _check_patches(attention, text)
     count = len(text) - sum(text.special)
@@ -95,7 +95,7 @@ def grey_of(image: Any) -> Grey:
     Raises ShapeError."""
     remedy = "Give a picture, or an array [row, column, colour]."
     if isinstance(image, str | os.PathLike):
-        raise ShapeError(f"{str(image)[:60]!r} is the path of an image.", "Open it: PIL.Image.open(path).")
+        raise ShapeError(f"{shorten_value(image, 60)!r} is the path of an image.", "Open it: PIL.Image.open(path).")
     if isinstance(image, Image.Image) and not image.mode.startswith(("I", "F")):
         image = image.convert("RGB")
     try:

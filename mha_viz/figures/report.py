@@ -16,7 +16,7 @@ from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.errors import PROFILE, CorpusError, SettingError, check_each
+from mha_viz.errors import PROFILE, CorpusError, SettingError, check_each, list_items
 from mha_viz.figures.report_columns import (
     HEADING,
     IN_LATEX,
@@ -129,7 +129,8 @@ def report(
     Raises CorpusError for a profile without roles and for one of another model or of the same corpus, SettingError for
     other kinds and conditions, and where no role is left.
     """
-    others = [*replicated] if isinstance(replicated, Iterable) else [replicated]
+    listed = [replicated] if isinstance(replicated, Profile) else replicated
+    others = list_items(listed, "replicated", "Give profiles of the same model.")
     check_each((profile, *others), Profile, *PROFILE)
     every = profile.findings()
     if not every:

@@ -21,7 +21,7 @@ from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import DEFAULTS, VALUES, scale_of
 from mha_viz.drawing.marks import Note, Pixels
-from mha_viz.errors import SettingError
+from mha_viz.errors import SettingError, shorten_value
 from mha_viz.figures.theme import Theme, palette
 from mha_viz.text import TokenizedText
 
@@ -70,7 +70,7 @@ class View:
             if (name, value) == ("scale", ""):
                 continue
             if not isinstance(value, str) or not re.fullmatch(pattern, value, flags=re.ASCII):
-                raise SettingError(f"{name} is {str(value)[:40]!r}.", f"Expected one of: {GRAMMAR[name]}.")
+                raise SettingError(f"{name} is {shorten_value(value)!r}.", f"Expected one of: {GRAMMAR[name]}.")
 
     def of(self, attentions: Sequence[Attention]) -> View:
         """The view of these readings: with the default scale of their quantities unless it states one."""

@@ -19,7 +19,7 @@ import torch
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights
 from mha_viz.attention.steps import Row, Step, digest, read_as
-from mha_viz.errors import EmptyText, SettingError, check_kind
+from mha_viz.errors import EmptyText, SettingError, list_items
 from mha_viz.models import other_texts
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
@@ -264,8 +264,7 @@ def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     """The heads in order, each once; one alone need not be in a list. Raises UnknownHead for one that the model does
     not have, SettingError for what is not a model or not a list."""
     encoder = in_one_stack(encoder)
-    check_kind(heads, Iterable, "a list of heads", "Give ['L3H1', …].")
-    listed = [heads] if isinstance(heads, str | Head) else heads
+    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
     return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in listed}))
 
 

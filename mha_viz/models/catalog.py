@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from mha_viz.errors import ModelNotAllowed, ModelUnreachable, SettingError, UnknownModel
+from mha_viz.errors import ModelNotAllowed, ModelUnreachable, SettingError, UnknownModel, shorten_value
 from mha_viz.files.assets import asset
 from mha_viz.model_names import HUB_IDS, is_hub_id, short_name
 from mha_viz.models import snapshots, storage
@@ -227,7 +227,9 @@ def resolve(name: str) -> Model:
     looks nothing up for a name that it does not offer.
     """
     if not isinstance(name, str):
-        raise UnknownModel(f"{str(name)[:40]!r} is {type(name).__name__}, not the name of a model.", "Give a string.")
+        raise UnknownModel(
+            f"{shorten_value(name)!r} is {type(name).__name__}, not the name of a model.", "Give a string."
+        )
     name = name.strip(" ")
     if hosted():
         return _of_these(name, _selected())

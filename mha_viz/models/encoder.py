@@ -16,12 +16,7 @@ from transformers import AutoModel
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
 from mha_viz.attention.steps import GIVEN_WORDS, TYPED, read_as
 from mha_viz.attention.trace import Trace
-from mha_viz.errors import (
-    ModelUnsupported,
-    ShapeError,
-    TextError,
-    check_kind,
-)
+from mha_viz.errors import ModelUnsupported, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.model_names import quote_model, short_name
 from mha_viz.models import capture, cores, linear, many
 from mha_viz.models.capture import Tap
@@ -110,7 +105,7 @@ class Encoder(InParts, LoadedModel):
             read = self._read(text)
             return Prepared(read.ids, read.types, read.tokenized(), (TYPED,))
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
-            raise TextError(f"{str(text)[:40]!r} is not a text.", "Give a string, or a list of words.")
+            raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
         return Prepared(pieces.ids, pieces.types, pieces.tokenized(), (GIVEN_WORDS,))
 

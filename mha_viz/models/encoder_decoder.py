@@ -11,7 +11,16 @@ import torch
 from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.steps import of_part
-from mha_viz.errors import LOADED, EmptyText, ModelUnsupported, NeedsOneStack, SettingError, TextError, check_kind
+from mha_viz.errors import (
+    LOADED,
+    EmptyText,
+    ModelUnsupported,
+    NeedsOneStack,
+    SettingError,
+    TextError,
+    check_kind,
+    shorten_value,
+)
 from mha_viz.model_names import quote_model, short_name
 from mha_viz.models import capture, cores
 from mha_viz.models.capture import LastLayerSeen, Tap
@@ -312,7 +321,7 @@ class PartTap(Tap):
 def _one_of_parts(part: str) -> str:
     """The same part. Raises SettingError for one that does not exist."""
     if part not in PARTS:
-        raise SettingError(f"part is {str(part)[:40]!r}.", f"Choose one of {', '.join(PARTS)}.")
+        raise SettingError(f"part is {shorten_value(part)!r}.", f"Choose one of {', '.join(PARTS)}.")
     return part
 
 

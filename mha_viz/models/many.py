@@ -16,7 +16,7 @@ import numpy as np
 from mha_viz.attention import Attention, is_number
 from mha_viz.attention.steps import Step
 from mha_viz.attention.tensors import read_only
-from mha_viz.errors import MhaVizError, SettingError, TextError
+from mha_viz.errors import MhaVizError, SettingError, TextError, shorten_value
 from mha_viz.models.cores import pass_lock
 from mha_viz.text import TokenizedText
 
@@ -68,10 +68,10 @@ def encode_many(encoder: Encoder, texts: Iterable[str | Sequence[str]], batch_wo
     """As :meth:`mha_viz.models.encoder.Encoder.encode_many`."""
     if not is_number(batch_words) or batch_words < 1:
         raise SettingError(
-            f"batch_words is {str(batch_words)[:40]!r}.", "Expected a whole number of words, at least 1."
+            f"batch_words is {shorten_value(batch_words)!r}.", "Expected a whole number of words, at least 1."
         )
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise TextError(f"{str(texts)[:40]!r} is not a list of texts.", "Give a list, or use encode for one text.")
+        raise TextError(f"{shorten_value(texts)!r} is not a list of texts.", "Give a list, or use encode for one text.")
     return _in_order(encoder, texts, batch_words)
 
 

@@ -19,7 +19,7 @@ from transformers import MODEL_MAPPING, AutoConfig, AutoModelForSeq2SeqLM, AutoT
 from transformers.utils import logging as transformers_logging
 
 from mha_viz import process
-from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError
+from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError, shorten_value
 from mha_viz.model_names import quote_model
 from mha_viz.models import budget, capture, marian, pipeline
 from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
@@ -76,7 +76,7 @@ def torch_device(device: str) -> torch.device:
 def torch_dtype(dtype: str) -> torch.dtype:
     """PyTorch's name of one of DTYPES. Raises SettingError for another."""
     if dtype not in DTYPES:
-        raise SettingError(f"dtype is {str(dtype)[:40]!r}.", f"Choose one of {', '.join(DTYPES)}.")
+        raise SettingError(f"dtype is {shorten_value(dtype)!r}.", f"Choose one of {', '.join(DTYPES)}.")
     by_name: torch.dtype = getattr(torch, dtype)
     return by_name
 

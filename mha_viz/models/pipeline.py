@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-from mha_viz.errors import ModelUnsupported
+from mha_viz.errors import ModelUnsupported, shorten_value
 from mha_viz.models.protobuf import fields
 
 MAX_GROWTH = 8  # factor by which all replacements together may lengthen a text
@@ -193,7 +193,7 @@ def _pattern(pattern: Any) -> int:
     if (expression is None and isinstance(plain, str) and plain) or expression in _IMPLEMENTED:
         return 0
     if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE.fullmatch(expression):
-        raise _Odd(f"uses the regular expression “{str(expression)[:40]}”")
+        raise _Odd(f"uses the regular expression “{shorten_value(expression)}”")
     return expression.count("(?!") + expression.count("$") - expression.count(r"\$")
 
 

@@ -30,11 +30,11 @@ from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 from mha_viz.process import log, messages
 from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Codec, Json
+from mha_viz.process.orphans import end_with_parent
 
 POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
 FULL_BYTES = 2**20  # below the limit of memory: less than Python asks for at a time
 NICE = 10  # niceness, because the app has priority
-ORPHAN_GRACE = 60.0  # seconds that a child, of low priority, has to save its work after its parent has ended
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 # numpy's library would begin its threads while it is imported, before the process is confined.
@@ -255,7 +255,7 @@ def serve(work: Work, network: bool = False) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the server decides
     heading, arrays = messages.receive(sys.stdin.buffer)
     order = _CODEC.parse(heading["order"], arrays)
-    threading.Thread(target=_exit_when_orphaned, args=(stop,), daemon=True).start()
+    end_with_parent(stop)
 
     def send(heading: Json, arrays: Sequence[Array] = ()) -> None:
         with lock:
@@ -268,15 +268,6 @@ def serve(work: Work, network: bool = False) -> None:
         with contextlib.suppress(OSError):  # the parent has ended
             send({"error": _describe(error)})
     os._exit(0)  # the answer is sent; a regular exit takes long with large libraries
-
-
-def _exit_when_orphaned(stop: threading.Event) -> None:
-    """End this process soon after its standard input closes."""
-    while os.read(0, 1):
-        pass
-    stop.set()
-    time.sleep(ORPHAN_GRACE)
-    os._exit(1)
 
 
 def _describe(error: BaseException) -> tuple[str, str, str]:

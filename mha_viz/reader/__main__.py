@@ -15,6 +15,7 @@ from mha_viz.models import catalog, opening
 from mha_viz.process import log, messages
 from mha_viz.process.confined import confine, hide
 from mha_viz.process.messages import Array, Json
+from mha_viz.process.orphans import end_with_parent
 from mha_viz.process.template import serve_copies
 from mha_viz.reader import verbs
 from mha_viz.reader.models import Models
@@ -28,6 +29,7 @@ def serve() -> None:
     os.dup2(2, 1)
     warnings.simplefilter("ignore", TextCutWarning)  # the page shows it; the log must not contain visitors' words
     models = Models()
+    end_with_parent()
     while True:
         try:
             message, arrays = messages.receive(sys.stdin.buffer)

@@ -1,16 +1,19 @@
 """``python -m mha_viz.serving``."""
 
+import signal
 import sys
 
 from mha_viz.errors import MhaVizError
+from mha_viz.serving.ends import leave
 from mha_viz.serving.streamlit_parts import check_parts
 
+signal.signal(signal.SIGINT, leave)  # before libraries are imported, for seconds
 try:
     check_parts()  # before anything of Streamlit's is imported
 except MhaVizError as error:
     print(f"mha-viz: {error}", file=sys.stderr)
     sys.exit(2)
 
-from mha_viz.serving.start import main
+from mha_viz.serving.start import main  # noqa: E402
 
 main(prog_name="mha-viz serve --")

@@ -20,7 +20,7 @@ from mha_viz.serving.settings import ServerSettings, from_environment, is_loopba
 from mha_viz.serving.sweeping import descriptor_limit
 
 MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
-_GRACE = 5  # seconds that open connections have to close when the server stops
+_GRACE = 2  # seconds that open connections have to close when the server stops
 HEAD = 15.0  # seconds for the whole head of a request
 A_TAB = 8  # connections of a browser that opens a page: six for its files, one WebSocket, one to spare
 _TOO_MANY = b"This network address has too many connections to this server. Close some tabs, then try again."

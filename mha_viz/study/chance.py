@@ -14,7 +14,7 @@ from mha_viz.analysis.roles import ESTABLISHED
 from mha_viz.corpus.permuted import permuted, turned
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import CorpusError, SettingError
+from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models import catalog
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.study.plan import BATCH
@@ -64,9 +64,9 @@ def chance_roles(
     7
     """
     if not isinstance(draws, int) or draws < 1:
-        raise SettingError(f"draws is {str(draws)[:40]}.", "Give a whole number from 1 on; 20 are usual.")
+        raise SettingError(f"draws is {shorten_value(draws)}.", "Give a whole number from 1 on; 20 are usual.")
     if role not in NULLS:
-        raise SettingError(f"{str(role)[:60]!r} is not a role that is counted.", f"Give {' or '.join(NULLS)}.")
+        raise SettingError(f"{shorten_value(role, 60)!r} is not a role that is counted.", f"Give {' or '.join(NULLS)}.")
     corpora = [treebank(source, role) for source in (*(() if also is None else (also,)), corpus)]
     encoder, engine, show = one_stack(model, device), Here(batch), progress or (lambda _: None)
     studies = len(corpora) * (1 + draws)

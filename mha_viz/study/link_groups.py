@@ -19,7 +19,7 @@ from mha_viz.analysis.rules import RULES, Numbers, RuleText
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.errors import CorpusError, SettingError
+from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
@@ -80,7 +80,7 @@ def grouping(
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
     check_most(most)
     if not 2 <= links <= MOST_LINKS:
-        raise SettingError(f"links is {str(links)[:40]}.", f"Draw 2 to {MOST_LINKS:,} links.")
+        raise SettingError(f"links is {shorten_value(links)}.", f"Draw 2 to {MOST_LINKS:,} links.")
     chosen = Head.among(head, encoder.layers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)

@@ -11,7 +11,7 @@ from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, profile_folder, profile_of, read_profile
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.errors import PATH, ExportError, SettingError, check_kind
+from mha_viz.errors import PATH, ExportError, SettingError, check_kind, shorten_value
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
@@ -105,7 +105,9 @@ def profile(
     ['layer', 'head', 'nats', 'normalised']
     """
     if progress is not None and not callable(progress):
-        raise SettingError(f"progress is {str(progress)[:40]!r}.", "Give a function that takes the progress so far.")
+        raise SettingError(
+            f"progress is {shorten_value(progress)!r}.", "Give a function that takes the progress so far."
+        )
     engine = engine_of(client, batch)
     source = engine.open(corpus, name)
     second = engine.open(also) if also is not None and not isinstance(also, Profile) else also

@@ -23,7 +23,7 @@ from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TR
 from mha_viz.attention import Weights
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError
+from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError, shorten_value
 from mha_viz.files import arrays_in
 from mha_viz.model_names import short_name
 from mha_viz.models import catalog
@@ -103,7 +103,7 @@ def recipes(
 def check_most(most: int) -> None:
     """Raise SettingError for a number of sentences out of range."""
     if not 2 <= most <= MOST_READ:
-        raise SettingError(f"most is {str(most)[:40]}.", f"Read 2 to {MOST_READ:,} sentences.")
+        raise SettingError(f"most is {shorten_value(most)}.", f"Read 2 to {MOST_READ:,} sentences.")
 
 
 def corpora_of(source: Source | Recipes, score: Source | None) -> list[Corpus]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mha_viz.errors import TextError
+from mha_viz.errors import TextError, shorten_value
 from mha_viz.text.tokens import Cut, Token, TokenizedText
 
 
@@ -56,4 +56,4 @@ def _is(value: object, *kinds: type) -> bool:
 
 def _expect(holds: bool, what: str, given: object) -> None:
     if not holds:
-        raise TextError(f"{str(given)[:60]!r} was read where {what} was expected.")
+        raise TextError(f"{shorten_value(given, 60)!r} was read where {what} was expected.")

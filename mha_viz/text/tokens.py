@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from mha_viz.errors import TextError
+from mha_viz.errors import TextError, shorten_value
 
 UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
 
@@ -224,7 +224,7 @@ def clean(text: str) -> str:
     not a string.
     """
     if not isinstance(text, str):
-        raise TextError(f"{str(text)[:40]!r} is {type(text).__name__}, not text.", "Give a string.")
+        raise TextError(f"{shorten_value(text)!r} is {type(text).__name__}, not text.", "Give a string.")
     if text.isascii() and "\0" not in text:
         return text
     return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)

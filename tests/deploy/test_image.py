@@ -32,7 +32,7 @@ def test_the_wheel_holds_the_app(tmp_path: Path) -> None:
     with zipfile.ZipFile(next(tmp_path.glob("mha_viz-*.whl"))) as wheel:
         names = set(wheel.namelist())
         entry_points = next(name for name in names if name.endswith(".dist-info/entry_points.txt"))
-        assert "mha-viz = mha_viz.cli:main" in wheel.read(entry_points).decode()
+        assert "mha-viz = mha_viz.cli:run" in wheel.read(entry_points).decode()
     assert {"mha_viz/_app/app.py", "mha_viz/_app/.streamlit/config.toml"} <= names
     for folder, place in (("mha_viz", "mha_viz"), ("pages", "mha_viz/_app/pages"), ("assets", "mha_viz/_app/assets")):
         files = [file.relative_to(ROOT / folder) for file in (ROOT / folder).rglob("*") if file.is_file()]

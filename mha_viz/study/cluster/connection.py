@@ -6,12 +6,15 @@ import asyncio
 import logging
 import os
 import re
+import secrets
+import signal
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError, SettingError
+from mha_viz.errors import ClusterError, ClusterMissing, MhaVizError, SettingError, shorten_value
 from mha_viz.quotes import quoted
 
 if TYPE_CHECKING:
@@ -24,12 +27,13 @@ _SAFE = "PYTHONSAFEPATH"  # a Python that starts with it imports nothing from th
 
 
 @contextmanager
-def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
+def connected(address: str = "", workers: int = 0, dashboard: bool = False) -> Iterator[Client]:
     """A client of the scheduler at ``address``, such as "tcp://10.0.0.5:8786", or, without an address, of a cluster of
     ``workers`` processes with one thread each on this machine, which ends with the block. All connections of the latter
     are encrypted, with a certificate that only its own processes have: whoever reaches a scheduler can run code as the
-    account that started it, and every account of a machine reaches its loopback addresses. Until the block ends, no
-    process that starts imports from the current folder.
+    account that started it, and every account of a machine reaches its loopback addresses. Its dashboard is served if
+    ``dashboard``, at :func:`dashboard_link` alone, which nobody can guess; its scratch files are in a folder that only
+    this account can read. Until the block ends, no process that starts imports from the current folder.
 
     Raises ClusterMissing if Dask is not installed, ClusterError if no scheduler answers, and SettingError for what is
     not an address.
@@ -37,7 +41,7 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
     before = os.environ.get(_SAFE)
     os.environ[_SAFE] = "1"
     try:
-        with _client(address, workers) as client:
+        with _client(address, workers, dashboard) as client:
             yield client
     finally:
         os.environ.pop(_SAFE)
@@ -45,22 +49,25 @@ def connected(address: str = "", workers: int = 0) -> Iterator[Client]:
 
 
 @contextmanager
-def _client(address: str, workers: int) -> Iterator[Client]:
+def _client(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
     """As :func:`connected`, whatever the environment."""
     if address and not _ADDRESS.fullmatch(address):
         raise SettingError(f"{quoted(address)} is not the address of a scheduler.", "Write it as tcp://HOST:PORT.")
     distributed = library()
+    ends = ExitStack()
     for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.scheduler"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one sentence instead
     try:
         if address:
             client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
         else:
-            with _config().set({"distributed.worker.profile.enabled": False}):  # would take a tenth of a worker's time
+            ends.enter_context(_local(dashboard))
+            with _not_stopped():
                 client = distributed.Client(
                     n_workers=workers,
                     threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",
+                    dashboard_address=None,
+                    scheduler_kwargs=_scheduler(dashboard),
                     silence_logs=logging.CRITICAL,
                     set_as_default=False,
                     security=True,
@@ -80,6 +87,54 @@ def _client(address: str, workers: int) -> Iterator[Client]:
         ) from error
     with client:
         yield client
+
+
+@contextmanager
+def _local(dashboard: bool) -> Iterator[None]:
+    """The settings of a cluster on this machine: a folder for its scratch files that only this account can read, in
+    place of one whose name every account knows, and no HTTP address that answers unless a dashboard is wanted."""
+    settings: dict[str, Any] = {"distributed.worker.profile.enabled": False}  # would take a tenth of a worker's time
+    settings["distributed.worker.http.routes"] = []
+    if not dashboard:
+        settings["distributed.scheduler.http.routes"] = []
+    scratch = tempfile.TemporaryDirectory(prefix="mha-viz-", ignore_cleanup_errors=True)
+    with scratch as folder, _config().set({**settings, "temporary-directory": folder}):
+        yield
+
+
+def _scheduler(dashboard: bool) -> dict[str, Any]:
+    """The settings of a scheduler on this machine, whose HTTP addresses all begin with a word that nobody can guess:
+    every account of a machine reaches its loopback addresses."""
+    from distributed.http.routing import DirectoryHandler
+
+    DirectoryHandler.get = lambda handler: handler.send_error(404)  # otherwise it lists all addresses to everybody
+    prefix = f"/{secrets.token_urlsafe(24)}"
+    return {"dashboard": dashboard, "dashboard_address": "127.0.0.1:0", "http_prefix": prefix}
+
+
+@contextmanager
+def _not_stopped() -> Iterator[None]:
+    """Processes that start in the block do not hear Ctrl-C, which reaches the whole process group: whoever started them
+    ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def dashboard_link(client: Client) -> str:
+    """The address of the dashboard of a cluster; empty if it has none."""
+    if client.cluster is None:  # somebody else started it
+        return str(client.dashboard_link or "")
+    scheduler, options = client.cluster.scheduler, client.cluster.scheduler_spec["options"]
+    if not options["dashboard"]:
+        return ""
+    page = "status" if scheduler.http_application.applications else "info/main/workers.html"  # without bokeh
+    return f"http://127.0.0.1:{scheduler.http_server.port}{options['http_prefix']}/{page}"
 
 
 def library() -> Any:
@@ -107,7 +162,7 @@ def check_client(client: Any) -> None:
     """Raise ClusterError unless this is a connected client whose scheduler has a worker, or gets one in a minute."""
     distributed = library()
     if not isinstance(client, distributed.Client):
-        raise ClusterError(f"{str(client)[:60]!r} is not a Dask client.", "Give a distributed.Client.")
+        raise ClusterError(f"{shorten_value(client, 60)!r} is not a Dask client.", "Give a distributed.Client.")
     try:
         client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
     except (TimeoutError, OSError, ValueError, RuntimeError) as error:

@@ -1,0 +1,299 @@
+"""Arrays and tensors that other programs computed: axes, counts and kinds say what they are, before a number of theirs
+is read; what holds no attention is refused in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import islice
+from math import prod
+from numbers import Integral, Number
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
+
+Weights = npt.NDArray[np.float32]
+
+MOST_NUMBERS = 1 << 29  # of one reading: 2 GiB, in float32
+MOST_NAMES = 1 << 20  # of tokens
+MOST_AXES = 8  # of lists in lists
+LAYER = "A layer"
+AXES = "Expected [head, query, key] or [1, head, query, key]."
+SMALLER = "Take fewer layers, or a shorter text."
+HALF_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
+STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # fields of a model's output
+
+
+def token_names(given: Any, argument: str) -> list[str]:
+    """The names of tokens that an argument lists. Raises ShapeError for what lists no texts."""
+    if (
+        isinstance(given, str | bytes | Mapping | Set)
+        or not hasattr(given, "__len__")
+        or not hasattr(given, "__iter__")
+    ):
+        raise ShapeError(
+            f"{argument} is {shorten_value(given)!r}, which is not a list.", "Give a list with one text per token."
+        )
+    names = [*islice(given, MOST_NAMES + 1)]
+    if len(names) > MOST_NAMES:
+        raise ShapeError(f"{argument} has more than {MOST_NAMES:,} entries.", "Take a shorter text.")
+    for place, name in enumerate(names):
+        if not isinstance(name, str):
+            where = f"has at {place}, counted from 0," if place else "begins with"
+            raise ShapeError(
+                f"{argument} {where} {shorten_value(name)!r}, which is not a text.",
+                "Give the tokens' names: tokenizer.convert_ids_to_tokens(ids), or model.to_str_tokens(text).",
+            )
+    return names
+
+
+def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
+    """Raises ShapeError unless a layer of these axes has these numbers of queries and keys; None means that the keys
+    are the queries."""
+    queries, columns = axes[-2:]
+    if keys is None and queries != columns:
+        raise ShapeError(
+            f"These weights lead from {queries} queries to {columns} keys: cross-attention, or a step with a cache.",
+            "For cross-attention give the tokens of the text that is attended to as keys=[…].",
+        )
+    if (queries, columns) != (tokens, tokens if keys is None else keys):
+        names = f"{tokens} tokens" if keys is None else f"{tokens} tokens and {keys} keys"
+        raise ShapeError(
+            f"The weights are for {queries} queries × {columns} keys, and {names} were given.",
+            "Give the tokens of the same text, special ones included.",
+        )
+
+
+def layers_of(attentions: Any, queries: int, keys: int | None) -> list[Any]:
+    """The layers as they were given, all with the same axes, [(1,) head, query, key], for so many tokens; ``keys``
+    None means that the keys are the queries. No number of theirs is read. Raises ShapeError for anything else."""
+    _check_no_output(attentions)
+    _check_some(attentions)
+    layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
+    _check_one_stack(layers)
+    each: dict[int, tuple[int, ...]] = {}  # one layer may stand in several places
+    for layer in layers:
+        if id(layer) not in each:
+            each[id(layer)] = _of_layer(axes_of(layer))
+    shapes = {*each.values()}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"The layers have different axes: {', '.join(map(str, sorted(shapes)[:MOST_AXES]))}.",
+            "Give the layers of one stack: the encoder's, the decoder's own, or its cross-attention.",
+        )
+    axes = shapes.pop()
+    check_room((len(layers), *axes))
+    _check_counts(axes, queries, keys)
+    return layers
+
+
+def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
+    """The entries of a list or an array, at most ``most``. Raises ShapeError for another thing, with the ``problem``
+    after what was given, and for more."""
+    try:
+        items = [*islice(given, most + 1)]
+    except TypeError as error:
+        raise ShapeError(f"{shorten_value(given)!r} {problem}", remedy) from error
+    if len(items) > most:
+        raise ShapeError(f"More than {most:,} layers were given.", f"No model has as many. {remedy}")
+    return items
+
+
+def stacked(layers: Sequence[Any]) -> Weights:
+    """[layer, head, query, key] from what :func:`layers_of` returns; a batch of one is unwrapped."""
+    arrays = [array_of(layer) for layer in layers]
+    try:
+        with np.errstate(over="ignore"):  # infinity is refused with the reason
+            whole = np.stack(arrays).astype(np.float32, copy=False)
+    except (MemoryError, ValueError) as error:
+        raise ShapeError(f"The layers cannot be read together: {shorten_value(error, 100)}.", SMALLER) from error
+    whole = whole[:, 0] if whole.ndim == 5 else whole
+    whole.flags.writeable = False
+    return whole
+
+
+def is_batch(tokens: Any) -> bool:
+    """True for the tokens of several texts: a list of lists."""
+    return isinstance(tokens, list | tuple) and bool(tokens) and all(isinstance(one, list | tuple) for one in tokens)
+
+
+def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The arguments for each text of a batch: its layers, [head, query, key], its tokens, and its part of all other
+    arguments. Raises ShapeError if an argument is for a different number of texts."""
+    _check_no_output(attentions)
+    _check_some(attentions)
+    texts = len(tokens)
+    layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
+    axes = [axes_of(layer) if hasattr(layer, "shape") else () for layer in layers]
+    if {(len(each), each[:1]) for each in axes} != {(4, (texts,))}:
+        shapes = ", ".join(map(str, sorted({*axes})[:MOST_AXES])) or "none"
+        raise ShapeError(
+            f"Tokens of {texts} texts were given, and layers with axes {shapes}.",
+            f"Expected one tensor per layer, [text, head, query, key] with {texts} texts.",
+        )
+    for argument, values in beside.items():
+        is_list = hasattr(values, "__getitem__") and not isinstance(values, str | bytes | Mapping)
+        if values is not None and (not is_list or not hasattr(values, "__len__") or len(values) != texts):
+            raise ShapeError(
+                f"{argument} is {shorten_value(values)!r}, and tokens of {texts} texts were given.",
+                "Give one for each.",
+            )
+    for text, names in enumerate(tokens):
+        parts = {argument: None if values is None else values[text] for argument, values in beside.items()}
+        yield {"attentions": [layer[text] for layer in layers], "tokens": names, **parts}
+
+
+def unmasked(mask: Any, count: int, argument: str) -> list[int]:
+    """The tokens that a mask keeps: those with 1 in a tokenizer's attention_mask; without a mask, all of them."""
+    if mask is None:
+        return [*range(count)]
+    axes = axes_of(mask, argument)
+    array = array_of(mask, argument).reshape(-1) if axes in ((count,), (1, count)) else None
+    if array is None or array.shape != (count,) or not np.isin(array, (0, 1)).all():
+        raise ShapeError(
+            f"{argument} has axes {axes}, for {count} tokens.",
+            "Give 1 for each token to keep and 0 for padding, as inputs['attention_mask'] does.",
+        )
+    read: list[int] = np.flatnonzero(array).tolist()
+    if not read:
+        raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
+    return read
+
+
+def second_from(start: Any, rows: Sequence[int]) -> int | None:
+    """The place, among the tokens that are read, of the first one of the second sentence; None if there is none."""
+    if start is not None and not isinstance(start, Integral):
+        raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", "Give the index of one of the tokens.")
+    return None if start is None else sum(row < index(start) for row in rows)
+
+
+def _check_some(attentions: Any) -> None:
+    """Raises ShapeError if there is no layer, as from a model that was not told to return its weights."""
+    if attentions is None or (hasattr(attentions, "__len__") and not len(attentions)):
+        raise ShapeError(
+            f"No layer of attention was given: {'None' if attentions is None else 'the tuple is empty'}.",
+            'Load the model with attn_implementation="eager", call it with output_attentions=True, and take '
+            "outputs.attentions by name.",
+        )
+
+
+def _check_no_output(given: Any) -> None:
+    """Raises ShapeError for a complete model output, of which one field is the attention."""
+    fields = [name for name in STACKS if hasattr(given, name)]
+    if fields or isinstance(given, Mapping):
+        filled = [name for name in fields if getattr(given, name)]
+        take = " or ".join(f".{name}" for name in filled or fields or STACKS[:1])
+        load = "" if filled else ' of a model with attn_implementation="eager", called with output_attentions=True'
+        raise ShapeError("This is the whole output of a model, not its attention.", f"Take {take}{load}.")
+
+
+def _check_one_stack(layers: Sequence[Any]) -> None:
+    """Raises ShapeError if the items are not layers but whole stacks of layers, as returned by ``generate``."""
+    depths = [len(layer) for layer in layers if isinstance(layer, tuple | list) and _is_stack(layer)]
+    if depths:
+        deep = ", ".join(map(str, sorted(set(depths))))
+        raise ShapeError(
+            f"{len(layers)} stacks of layers were given, of depth {deep}, where one was expected.",
+            "Give one stack with one tensor per layer: outputs.encoder_attentions, outputs.decoder_attentions or "
+            "outputs.cross_attentions; of generate(), the stack of one step.",
+        )
+
+
+def _is_stack(layer: Sequence[Any]) -> bool:
+    """True for layers of [1, head, query, key], or several of [head, query, key]; a single one of these is a batch of
+    one."""
+    return any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
+
+
+def axes_of(given: Any, name: str = LAYER) -> tuple[int, ...]:
+    """The axes of an array, or of lists in lists, whose numbers are not read. Raises ShapeError for more numbers than
+    a reading may have, for rows of different lengths, and for what has no axes."""
+    axes: tuple[int, ...] = ()
+    level = {id(given): given}  # what stands at one depth; a list may stand in several places, or in itself
+    while level:
+        found = {_own_axes(one, name) for one in level.values()}
+        if len(found) > 1:
+            raise ShapeError(f"{name} has rows of different lengths or kinds.", _expected(name))
+        axes += found.pop()
+        if len(axes) > MOST_AXES:
+            raise ShapeError(f"{name} is nested more than {MOST_AXES} deep.", _expected(name))
+        check_room(axes)
+        first = next(iter(level.values()))
+        if not isinstance(first, list | tuple) or not first or isinstance(first[0], Number):
+            break
+        _own_axes(first[0], name)
+        level = {id(part): part for one in level.values() for part in one}
+    return axes
+
+
+def _expected(name: str) -> str:
+    return AXES if name == LAYER else "Give an array of numbers."
+
+
+def _own_axes(given: Any, name: str) -> tuple[int, ...]:
+    """The shape of an array, or the length of a list."""
+    if isinstance(given, list | tuple):
+        return (len(given),)
+    if given is None and name == LAYER:
+        raise ShapeError("A layer of attention is None.", 'Load the model with attn_implementation="eager".')
+    try:
+        return tuple(map(index, given.shape))
+    except Exception as error:  # no array, or one whose shape is nothing of the kind
+        raise ShapeError(f"{name} is {shorten_value(given)!r}, which is not an array.", _expected(name)) from error
+
+
+def check_room(axes: Sequence[int]) -> None:
+    """Raises ShapeError for more numbers than are read."""
+    if prod(axes) > MOST_NUMBERS:
+        raise ShapeError(f"{prod(axes):,} numbers were given.", f"At most {MOST_NUMBERS:,} are read. {SMALLER}")
+
+
+def _of_layer(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a layer. Raises ShapeError for a batch, and for what is no layer."""
+    if len(axes) == 4 and axes[0] != 1:
+        raise ShapeError(
+            f"A layer has axes {axes}: a batch of {axes[0]} texts.",
+            "Give tokens as a list of lists, one for each text, and mask=inputs['attention_mask'] to drop the padding.",
+        )
+    if len(axes) not in (3, 4):
+        raise ShapeError(f"A layer has axes {axes}.", AXES)
+    return axes
+
+
+def array_of(given: Any, name: str = LAYER) -> npt.NDArray[Any]:
+    """An array of real numbers, from an array, a tensor or lists; torch tensors are moved to the CPU and detached from
+    their graph, and half precision becomes float32. Raises ShapeError for everything else."""
+    axes = axes_of(given, name)
+    check_real(getattr(given, "dtype", None), name)
+    half = "float16" in str(getattr(given, "dtype", ""))
+    try:
+        if hasattr(given, "detach"):
+            given = given.detach().float().cpu().numpy()
+        array = np.asarray(given)
+    except Exception as error:  # lists of other things, tensors without numbers, arrays of other libraries
+        raise ShapeError(f"{name} cannot be read as numbers: {shorten_value(error, 100)}.", _expected(name)) from error
+    if array.shape != axes:
+        raise ShapeError(f"{name} claims the axes {axes} and has {array.shape}.", _expected(name))
+    check_real(array.dtype, name)
+    if not half:
+        return array
+    array = array.astype(np.float32)
+    if name != LAYER:
+        return array
+    sums = array.sum(axis=-1, keepdims=True)  # what 16-bit rounding explains is undone; the rest is for the check
+    scaled: Weights = np.divide(array, sums, out=array.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)
+    return scaled
+
+
+def check_real(dtype: Any, name: str) -> None:
+    """Raises ShapeError for a kind of array entries, of NumPy or PyTorch, that are no real numbers: complex numbers,
+    texts, dates, records, Python's objects."""
+    if isinstance(dtype, np.dtype):
+        is_real = dtype.kind in "biuf" or dtype.name.startswith(("bfloat", "float"))  # those of ml_dtypes too
+    else:
+        is_real = "complex" not in str(dtype)
+    if not is_real:
+        raise ShapeError(f"{name} holds {shorten_value(dtype)}, not real numbers.", "Give numbers of one real type.")

@@ -1,0 +1,129 @@
+"""Ctrl-C: whenever it is pressed, a command ends with the code 130 and a sentence on what is kept and how to go on."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from _thread import interrupt_main
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
+
+from mha_viz.cli.exit_codes import STOPPED
+from mha_viz.cli.terminal import one_line
+
+SECONDS_AGAIN = 0.05  # after which a stop is raised again that was swallowed where Python cannot raise
+CLOCK_SECONDS = 0.1  # by which the clock of a file system may be behind
+WHOLE = "Everything was written."
+OUTPUTS = ("out", "all_heads", "live")  # the options that name what a command writes
+UNFINISHED = (".*.npz", ".parts/*")  # in a folder: what was measured for its tables (study.run, study.cluster.engine)
+BESIDE = (".{}.parts", ".{}.sums")  # beside a file: the folders of what was measured for it
+
+
+class Stops:
+    """Ctrl-C while a command runs. ``pressed`` stays true if a library swallows the KeyboardInterrupt, and where Python
+    itself does, because nothing can be raised there, it is raised once more."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+        self.begun = time.time() - CLOCK_SECONDS
+        self._before: Any = None
+
+    def __enter__(self) -> Stops:
+        is_ours = threading.current_thread() is threading.main_thread()
+        if is_ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = sys.unraisablehook
+            sys.unraisablehook = self._raise_again
+            signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook, self._before = self._before, None
+
+    def announce(self, words: str) -> None:
+        """Say that the command was stopped, and what is kept; nothing interrupts that."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, lambda *_: None)
+        with suppress(OSError, ValueError):  # stderr is closed
+            print(f"mha-viz: Stopped. {one_line(words)}", file=sys.stderr, flush=True)
+
+    def _press(self, _number: int, _frame: FrameType | None) -> None:
+        self.pressed = True
+        raise KeyboardInterrupt
+
+    def _raise_again(self, unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            self._before(unraisable)
+        else:
+            again = threading.Timer(SECONDS_AGAIN, _interrupt)
+            again.daemon = True
+            again.start()
+
+
+def _interrupt() -> None:
+    if hasattr(signal, "pthread_kill"):  # also ends a wait
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        interrupt_main()
+
+
+def kept_in_words(args: argparse.Namespace, begun: float) -> str:
+    """What a stopped command has kept, and how to go on."""
+    given = [value for name in OUTPUTS if (value := getattr(args, name, None)) not in (None, "", "-")]
+    places = [Path(value) for value in given]
+    for place in places:
+        for folder in _unfinished(place):
+            return f"What was measured is in {folder}; run the same command again to continue."
+    for place in places:
+        if place.is_dir() and any(_is_newer(file, begun) for file in place.iterdir()):
+            return f"The files in {place} are whole; run the same command again for those that are missing."
+        if place.is_file() and _is_newer(place, begun):
+            return f"{place} was written, and is whole."
+    return "Nothing was written; run the same command again to start over."
+
+
+def _unfinished(place: Path) -> Iterator[Path]:
+    """The folders that hold what was measured for the tables in a folder, or those below it, or for a file."""
+    for pattern in BESIDE:
+        folder = place.with_name(pattern.format(place.name)) if place.name else place
+        if folder.is_dir() and any(folder.iterdir()):
+            yield folder
+    for pattern in UNFINISHED if place.is_dir() else ():
+        if any(place.rglob(pattern)):
+            yield place
+
+
+def _is_newer(file: Path, begun: float) -> bool:
+    with suppress(OSError):
+        return not file.name.startswith(".") and file.stat().st_mtime >= begun
+    return False
+
+
+def end(code: int) -> NoReturn:
+    """End this process with a code, as Python does, but without taking its modules apart, which takes long with large
+    libraries and hears no signal."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop_at_end if code != STOPPED else signal.SIG_IGN)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed
+            stream.flush()
+    os._exit(code)
+
+
+def _stop_at_end(_number: int, _frame: FrameType | None) -> None:
+    with suppress(OSError):
+        os.write(2, f"mha-viz: Stopped. {WHOLE}\n".encode())
+    os._exit(STOPPED)

@@ -1,0 +1,143 @@
+"""The commands, their options and their examples."""
+
+from __future__ import annotations
+
+import argparse
+
+from mha_viz.cli import (
+    attention,
+    decoder_heads,
+    effect,
+    exit_codes,
+    figure,
+    groups,
+    listing,
+    patch,
+    profile,
+    publish,
+    recipes,
+    replicate,
+    report,
+    search,
+    serve,
+    toy,
+    used,
+    why,
+)
+from mha_viz.cli.options import Command, Parser
+from mha_viz.version import __version__
+
+SHELLS = ("bash", "zsh", "fish")
+EXAMPLES = """examples:
+  mha-viz serve --port 8600
+  mha-viz models
+  mha-viz models --format json
+  mha-viz attention "The cat sat on the mat." --out heads.npz
+  mha-viz attention "Who sat?" --pair "The cat sat." --words --out heads.csv
+  mha-viz attention - --model bert-base-uncased --out heads.json < sentence.txt
+  mha-viz attention "The cat sat." --out - --format csv | head
+  mha-viz attention "The cat sat." --quantity norm --out norms.npz
+  mha-viz attention "The dog [MASK] the girl." --model toy --quantity gradient --out gradients.json
+  mha-viz figure grid "The cat sat." --quantity rollout --out rollout.svg
+  mha-viz figure links "The cat sat because it was tired." --head L3H1 --pin q5 --out links.svg
+  mha-viz figure heatmap "The cat sat." --head L0H2 --special rescale --width-mm 85 --out L0H2.pdf
+  mha-viz figure grid "The cat sat." --out grid.png --dpi 300
+  mha-viz figure compare "It was too tired." --and "It was too wide." --head L3H1 --head L5H11 --out four.html
+  mha-viz figure compare "Too tired." --and "Too wide." --head L3H1 --head L5H11 --columns 2 --out four.pdf
+  mha-viz figure difference "It was too tired." --and "It was too wide." --head L3H1 --out difference.svg
+  mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
+  mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
+  mha-viz publish "The cat sat because it was tired." --head L3H1 --live site
+  mha-viz profile treebank.conllu --out profile/
+  mha-viz profile other.conllu --and profile/ --out second/
+  mha-viz profile one.conllu --and two.conllu --chance 20 --out both/
+  mha-viz replicate minilm treebank.conllu
+  mha-viz replicate profile/ third.conllu --out outcomes.csv
+  mha-viz replicate profile/ third.conllu --format csv | head
+  mha-viz replicate toy grammar --beside toy@100
+  mha-viz report minilm
+  mha-viz report profile/ --replicated third/ --out roles.tex
+  mha-viz report profile/ --format csv > roles.csv
+  mha-viz recipes treebank.conllu --score other.conllu --out recipes/
+  mha-viz recipes sentences.txt --model gpt2 --out recipes/
+  mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy --to L1H1
+  mha-viz recipes minilm --score other.conllu --out scored/
+  mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
+  mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
+  mha-viz groups minilm/L3H1 treebank.conllu --out links.csv
+  mha-viz effect grammar --model toy --heads L1H1 --relation nsubj
+  mha-viz effect treebank.conllu --model bert-base-uncased --heads L7H9,L7H10 --relation obj --out effect.csv
+  mha-viz used profile/ treebank.conllu --most 200
+  mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy
+  mha-viz why treebank.conllu --model bert-base-uncased --out why.csv
+  mha-viz why repeats --model repeater --most 20 --arrows --out arrows.csv
+  mha-viz decoder-heads gpt2
+  mha-viz decoder-heads repeater --draws 20 --out heads.csv
+  mha-viz profile grammar --model distilbert-base-uncased --out profile/
+  mha-viz toy train --seed 1 --out toy/
+  mha-viz toy train --kind repeater --out repeater/
+  mha-viz toy evaluate --seed 7 --sentences 500 --out scores.csv
+  mha-viz toy history --sentences 300 --out history.csv
+  mha-viz toy effects --sentences 300 --out effects.csv
+  mha-viz completion bash > ~/.local/share/bash-completion/completions/mha-viz
+  mha-viz completion zsh > ~/.zfunc/_mha-viz
+  mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
+"""
+
+
+def parser() -> Parser:
+    """The parser of the whole command line."""
+    about = "See what each attention head of a model does with a sentence."
+    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{EXAMPLES}\n{exit_codes.help_table()}"
+    whole = Parser("mha-viz", description=about, epilog=epilog, formatter_class=raw, allow_abbrev=False)
+    whole.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Command | None, summary: str) -> Parser:
+        return whole.command(commands, name, run, summary, _examples(name))
+
+    serve.options(command("serve", serve.serve, "Open the app in a browser."))
+    listing.options(command("models", listing.run, "List the models that can be chosen by name."))
+    attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
+    summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
+    figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
+    publish.options(command("publish", publish.run, "Write heads with your remarks as one interactive web page."))
+    summary = "Measure what each head does over a corpus, against gold annotation and baselines."
+    profile.options(command("profile", profile.run, summary))
+    summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
+    replicate.options(command("replicate", replicate.run, summary))
+    report.options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
+    summary = "Describe every head by a few named rules, with shares and how much of its attention they explain."
+    recipes.options(command("recipes", recipes.run, summary))
+    summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
+    search.options(command("search", search.run, summary))
+    groups.options(command("groups", groups.run, "Print what a head does over all text, in groups with shares."))
+    summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
+    effect.options(command("effect", effect.run, summary))
+    summary = "Measure which roles of a profile are used more than their neighbours: what changes without their heads."
+    used.options(command("used", used.run, summary))
+    summary = "Take each head's output from another text: which heads carry the difference of the answers?"
+    patch.options(command("patch", patch.run, summary))
+    summary = "Measure by what each head finds its keys: words, positions, earlier heads, or feed-forward parts."
+    why.options(command("why", why.run, summary))
+    summary = "Measure the heads of a causal model on repeated random tokens: induction and similar patterns."
+    decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
+    summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
+    toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
+    _add_shell(command("completion", _print_completion, "Print a script that completes commands in the shell."))
+    return whole
+
+
+def _add_shell(completion: Parser) -> None:
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
+
+
+def _print_completion(args: argparse.Namespace) -> None:
+    from mha_viz.cli.completion import script  # imports shtab
+
+    print(script(parser(), args.shell), end="")
+
+
+def _examples(command: str) -> str:
+    lines = [line for line in EXAMPLES.splitlines() if f"mha-viz {command} " in f"{line} "]
+    return "\n".join(["examples:", *lines]) if lines else ""

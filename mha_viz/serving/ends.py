@@ -1,0 +1,27 @@
+"""How a server ends: at once, whatever its threads still wait for; the processes that it started notice that it is gone
+(``process.apart``, ``reader``)."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from contextlib import suppress
+from types import FrameType
+from typing import NoReturn
+
+STOPPED = 130  # the exit code after Ctrl-C, as of every command
+WORDS = "The pages that were open can be opened again when the same command runs: their addresses hold what was chosen."
+
+
+def leave(number: int, _frame: FrameType | None = None) -> NoReturn:
+    """End this process because of a signal; after Ctrl-C, with a sentence on what is kept."""
+    if number == signal.SIGINT:
+        with suppress(OSError, ValueError):  # stderr is closed
+            print(f"mha-viz: Stopped. {WORDS}", file=sys.stderr, flush=True)
+    atexit._run_exitfuncs()  # not the threads of pools, which wait for readings that nobody waits for any more
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(STOPPED if number == signal.SIGINT else 0)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.corpus_effects import MASKED_WORD
 from mha_viz.corpus.sources import Source
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.models import ablation
@@ -27,7 +28,6 @@ from mha_viz.study.corpus_effects import (
     DRAWN_FROM,
     FORMAT,
     FROM_CORPUS,
-    WORD,
     Averages,
     EffectSettings,
     Measurement,
@@ -113,7 +113,7 @@ class ClusterMeasurement(Measurement):
         if self._averaged is not None:
             yield from self._average()
         settings = self._settings._replace(means=self.averages if self._method in FROM_CORPUS else None)
-        drawn = self.measure == WORD and not settings.relation
+        drawn = self.measure == MASKED_WORD and not settings.relation
         cases = Cases(settings, self._layout.corpus, drawn)
         parts = [part for part in self._layout.parts if cases.sentences(part) > 0]
         todo = self._cluster.tasks_of(self._encoder, parts, cases)

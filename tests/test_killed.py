@@ -29,7 +29,7 @@ from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.process import apart
-from mha_viz.serving.ends import leave
+from mha_viz.serving.ends import end_server
 from mha_viz.study.run import study
 from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui import studies
@@ -173,7 +173,7 @@ def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:
 def left() -> NoReturn:
     """End a copy of this process as a server ends."""
     atexit._clear()  # what the libraries of the tests registered is not a server's
-    leave(signal.SIGTERM)
+    end_server(signal.SIGTERM)
 
 
 @pytest.mark.usefixtures("in_process")

@@ -2,9 +2,9 @@
 
 import signal
 
-from mha_viz.serving.ends import leave
+from mha_viz.serving.ends import end_server
 
-signal.signal(signal.SIGINT, leave)  # before libraries are imported, for seconds
+signal.signal(signal.SIGINT, end_server)  # before libraries are imported, for seconds
 
 from mha_viz.serving.start import main  # noqa: E402
 

@@ -16,7 +16,7 @@ STOPPED = 130  # the exit code after Ctrl-C, as of every command
 WORDS = "The pages that were open can be opened again when the same command runs: their addresses hold what was chosen."
 
 
-def leave(number: int, _frame: FrameType | None = None) -> NoReturn:
+def end_server(number: int, _frame: FrameType | None = None) -> NoReturn:
     """End this process because of a signal; after Ctrl-C, with a sentence on what is kept."""
     if number == signal.SIGINT:
         with suppress(OSError, ValueError):  # stderr is closed

@@ -19,7 +19,7 @@ from mha_viz.models import catalog, inspection
 from mha_viz.serving import settings
 from mha_viz.serving.app import app
 from mha_viz.serving.connections import protocol
-from mha_viz.serving.ends import leave
+from mha_viz.serving.ends import end_server
 from mha_viz.serving.media_addresses import make_unguessable
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
@@ -67,7 +67,7 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     make_unguessable()
     logging.getLogger(starlette_websocket.__name__).addFilter(_without_traceback)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, leave)  # after uvicorn has closed the open connections
+        signal.signal(signal_number, end_server)  # after uvicorn has closed the open connections
     application.run(config=options)
 
 

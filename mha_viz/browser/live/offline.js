@@ -53,8 +53,8 @@ async function activate() {
   await scope.clients.claim();
 }
 
-// A host that has something else in this page's place has no such file, or a page under its name. Browsers look for a new
-// text of it, but keep a worker whose file is gone.
+// A host that has something else in this page's place has no such file, or a page under its name. Browsers look for a
+// new text of it, but keep a worker whose file is gone.
 /** @type {() => Promise<void>} */
 async function letGo() {
   const answer = await fetch(SELF_FILE, { cache: "no-cache" });

@@ -78,12 +78,26 @@ def parts_of(folder: Path) -> list[bytes]:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a folder on a server of static files, and a function that stops it."""
+def served(
+    folder: Path, beside: Callable[[str], bytes | None] = lambda _: None
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a folder on a server of static files, and a function that stops it. ``beside``: the page of
+    another app of the host at an address, which nobody may store."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
             pass
+
+        def do_GET(self) -> None:
+            if (body := beside(self.path)) is None:
+                return super().do_GET()
+            self.send_response(200)
+            headers = {"Content-Type": "text/html", "Cache-Control": "no-store", "Content-Length": str(len(body))}
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+            return None
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -3,9 +3,11 @@ files, and offline after the first sentence."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -220,6 +222,84 @@ def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
         page.get_by_role("button", name="Read").click()
         expect(status).to_have_text(re.compile("Read on this device"))
     context.close()
+
+
+def test_a_model_that_is_too_large_for_the_browser_is_said_and_nothing_is_lost(
+    browser: Browser, toy: Encoder, live_toy: Path
+) -> None:
+    described = json.loads((live_toy / "model.json").read_text("utf-8"))
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    with served(live_toy) as (address, _):
+        page.route("**/model.json?*", lambda route: route.fulfill(json={**described, "bytes": 10**14}))
+        page.goto(address)
+        live, status = page.locator("#live"), page.get_by_role("status")
+        expect(live).to_contain_text(strongest(toy, EXAMPLE))
+        page.get_by_label("Sentence").fill(TEXT)
+        page.get_by_role("button", name="Read").click()
+        said = "The model is too large for this browser. Open the page on a device with more memory."
+        expect(status).to_have_text(said)
+        expect(page.get_by_label("Sentence")).to_have_value(TEXT)
+        expect(live).to_contain_text(strongest(toy, EXAMPLE))
+        page.unroute_all()
+        page.get_by_role("button", name="Read").click()
+        expect(status).to_have_text(re.compile("Read on this device"))
+    context.close()
+
+
+# What the stores of the host hold, and how many service workers it has.
+KEPT = """async () => {
+    const stores = await Promise.all((await caches.keys()).map((name) => caches.open(name)));
+    const requests = await Promise.all(stores.map((store) => store.keys()));
+    const workers = await navigator.serviceWorker.getRegistrations();
+    return { urls: requests.flat().map(({ url }) => url), stores: stores.length, workers: workers.length };
+}"""
+
+
+def test_the_worker_answers_for_nothing_else_on_the_host(page: Page, live_toy: Path) -> None:
+    """Another app below the root at which the page is: its pages and data stay its own, with a query and without."""
+    asked = count()
+    other = re.compile(r"/(other/|search|page\.js\?x|\?q=|index\.html\?|model\.json$)")
+    with served(live_toy, lambda path: f"<p>{next(asked)}</p>".encode() if other.match(path) else None) as (address, _):
+        page.goto(address)
+        page.evaluate("async () => { await navigator.serviceWorker.ready }")
+        page.reload()
+        assert page.evaluate("!!navigator.serviceWorker.controller")
+        page.get_by_role("button", name="Read").click()
+        expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
+        page.evaluate(ALL_STORED)
+        names = ("other/page?x=1", "other/data", "search?q=a", "page.js?x", "?q=1", "index.html?a", "model.json")
+        for name in names:
+            texts = [page.evaluate("(name) => fetch(name).then((r) => r.text())", name) for _ in range(3)]
+            assert len({*texts}) == 3, (name, texts)
+        kept = page.evaluate(KEPT)
+        listed = re.findall(r'"([^"]+)"', re.search(r"\{\"first\".*?\}", (live_toy / "offline.js").read_text())[0])
+        assert {*kept["urls"]} == {address + name.removeprefix("./") for name in listed if name not in ("first", "all")}
+
+
+@pytest.mark.parametrize("instead", ["nothing", "an app that answers everything"])
+def test_the_worker_goes_when_something_else_is_in_its_place(
+    page: Page, live_toy: Path, tmp_path: Path, instead: str
+) -> None:
+    folder, replaced = tmp_path / "site", list[bytes]()
+    shutil.copytree(live_toy, folder)
+    with served(folder, lambda _: replaced[0] if replaced else None) as (address, _):
+        page.goto(address)
+        page.evaluate("async () => { await navigator.serviceWorker.ready }")
+        page.get_by_role("button", name="Read").click()
+        expect(page.get_by_role("status")).to_have_text(re.compile("Read on this device"))
+        page.evaluate(ALL_STORED)
+        if instead == "nothing":
+            for file in folder.iterdir():
+                file.unlink()
+            (folder / "index.html").write_text("<h1>Another page</h1>")
+        else:
+            replaced.append(b"<h1>Another page</h1>")
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Another page")
+        page.wait_for_function(f"async () => !(await ({KEPT})()).workers")
+        assert page.evaluate(KEPT) == {"urls": [], "stores": 0, "workers": 0}
 
 
 @pytest.mark.parametrize("name", lanes.some(FAMILIES, "toy"))

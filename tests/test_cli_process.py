@@ -20,6 +20,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from mha_viz import cli
+from mha_viz.cli import attention as attention_command
 from mha_viz.cli import main
 from mha_viz.cli.terminal import downloading
 from mha_viz.files import whole_file
@@ -57,7 +58,7 @@ def test_a_command_that_is_told_to_end_leaves_no_part_of_a_file(tmp_path: Path) 
             time.sleep(60)
 
     def attention() -> int:
-        cli.attention.run = endless
+        attention_command.run = endless
         return command("attention", "x", "--out", "y.csv")()
 
     told = Copy(attention, tmp_path / "log")

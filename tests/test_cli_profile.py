@@ -241,7 +241,7 @@ def test_stopped_before_anything_was_done(
 
     monkeypatch.setattr("mha_viz.study.profiling.study", interrupted)
     assert profile(given(tmp_path, GOOD), tmp_path / "out") == 130
-    assert "Stopped. Nothing has been measured yet." in capsys.readouterr().err
+    assert "Stopped. Nothing was written; run the same command again to start over." in capsys.readouterr().err
 
 
 def test_a_folder_needs_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

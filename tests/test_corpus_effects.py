@@ -288,7 +288,7 @@ def test_the_command_is_stopped_before_and_after_the_first_sentence(
     assert main(["effect", "grammar", "--model", "toy", "--heads", "L1H1", "--out", str(table)]) == 130
     printed = capsys.readouterr()
     assert ("the sentences read so far" in printed.err) == table.exists() == bool(read)
-    assert ("Stopped. Nothing has been measured yet." in printed.err) == (not read)
+    assert ("Stopped. Nothing was written" in printed.err) == (not read)
     assert "Name another corpus" not in printed.err
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from mha_viz import process
 from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import StudyCorpus
@@ -25,6 +29,7 @@ from mha_viz.files.assets import HOME
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.process import apart
+from mha_viz.serving.ends import end_server
 from mha_viz.study.run import study
 from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui import studies
@@ -33,7 +38,7 @@ from mha_viz.ui.jobs import Job
 from mha_viz.ui.lab import trainings
 from tests.copies import Copy
 from tests.new_server import new_server
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = [
     pytest.mark.app,
@@ -42,6 +47,7 @@ pytestmark = [
 
 
 USUAL = apart.run  # in a child process
+SECONDS_TO_END = 5.0
 
 
 @cache
@@ -55,9 +61,11 @@ def the_longest_training() -> Job:
 
 
 @contextmanager
-def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
-    """Let a server with this home work until the work is under way and then kill itself with SIGKILL; yields its
-    children."""
+def killed(
+    start: Callable[[], Job], folder: Path, end: Callable[[], object] = lambda: os.kill(os.getpid(), signal.SIGKILL)
+) -> Iterator[list[int]]:
+    """Let a server with this home work until the work is under way and then kill itself with SIGKILL, or ``end``
+    otherwise; yields its children."""
 
     def serve() -> int:
         apart.run = USUAL
@@ -69,13 +77,13 @@ def killed(start: Callable[[], Job], folder: Path) -> Iterator[list[int]]:
             job.look()
             if job.fraction > 0.02:
                 print(*children_of(os.getpid()))
-                os.kill(os.getpid(), signal.SIGKILL)
+                end()
             time.sleep(0.01)
         raise job.error or AssertionError("it ended before it was killed")
 
     folder.mkdir()
     server = Copy(serve, folder.with_suffix(".log"))
-    assert server.wait() == -signal.SIGKILL, server.log.read_text()
+    assert server.wait() in (-signal.SIGKILL, 0), server.log.read_text()
     yield [int(pid) for pid in server.log.read_text().split()]
 
 
@@ -160,6 +168,66 @@ def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:
         assert len(children) == 1
         until(lambda: not any(map(alive, children)))
     assert list(home.iterdir()) == [], "neither results nor temporary files"
+
+
+def left() -> NoReturn:
+    """End a copy of this process as a server ends."""
+    atexit._clear()  # what the libraries of the tests registered is not a server's
+    end_server(signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("what", ["training", "study"])
+def test_sigterm_leaves_nothing_after_five_seconds(
+    what: str, tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work has time to save what it has done; what it keeps is as after SIGKILL."""
+    home = tmp_path / "home"
+    monkeypatch.setenv(HOME, str(home))
+    model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
+    start = the_longest_training if what == "training" else partial(studies.start, model, source)
+    with killed(start, home, left) as children:
+        assert len(children) == 1
+        assert not any(map(alive, children))
+        assert time.time() - home.with_suffix(".log").stat().st_mtime < SECONDS_TO_END
+    assert not list(home.rglob("*.part"))
+
+
+def test_sigterm_ends_a_child_that_notices_nothing(tmp_path: Path) -> None:
+    def serve() -> int:
+        held = threading.Event()
+        order = ("tests.children", {"do": "hold"}, apart.Bounds(), lambda _: held.set())
+        threading.Thread(target=USUAL, args=order, daemon=True).start()
+        assert held.wait(PATIENCE)
+        print(*children_of(os.getpid()))
+        left()
+
+    server = Copy(serve, tmp_path / "log")
+    assert server.wait() == 0, server.log.read_text()
+    children = [*map(int, server.log.read_text().split())]
+    assert len(children) == 1
+    until(lambda: not any(map(alive, children)))
+    assert time.time() - server.log.stat().st_mtime < SECONDS_TO_END
+
+
+@pytest.mark.parametrize("given", ["", "threading.Event()"], ids=["answers requests", "does one piece of work"])
+def test_a_process_ends_soon_after_its_parent(given: str) -> None:
+    """Also one that has not read all that was sent, and is in the middle of a call."""
+    script = f"import threading, time\nfrom mha_viz.process.orphans import end_with_parent\nend_with_parent({given})\n"
+    command, environment = process.python("-c", f"{script}print('begun', flush=True)\ntime.sleep(120)")
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            assert child.stdout.readline() == b"begun\n"
+            child.stdin.write(b"never read")
+            child.stdin.flush()
+            time.sleep(1)
+            assert child.poll() is None
+            child.stdin.close()
+            assert child.wait(SECONDS_TO_END) == 1
+        finally:
+            child.kill()
 
 
 # ---- A disk that takes no more ------------------------------------------------------------------------------------

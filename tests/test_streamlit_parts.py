@@ -24,7 +24,7 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.backend_operation_handler import DeferredFileHandler
 from streamlit.runtime.media_file_manager import MediaFileManager
-from streamlit.runtime.media_file_storage import MediaFileStorageError
+from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorageError
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.state.session_state import Value, WStates
@@ -32,7 +32,7 @@ from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 from streamlit.web.server.starlette import starlette_server
 
 from mha_viz.errors import SettingError
-from mha_viz.serving import messages, sweeping
+from mha_viz.serving import media_addresses, messages, sweeping
 from mha_viz.serving.streamlit_parts import PARTS, TESTED, LibraryPart, check_parts, install_parts, lost_without
 from tests.app_server import AppServer
 from tests.imports import ROOT, parsed
@@ -190,6 +190,21 @@ def check_limits(patch: Patch) -> None:
     assert options["ws_max_size"] == 2_000_000
 
 
+def check_addresses(patch: Patch) -> None:
+    """The address of a download does not tell its content to whoever can guess it; equal files have one."""
+
+    def address(content: bytes, name: str = "grid.csv") -> str:
+        return MemoryMediaFileStorage("/media").load_and_get_id(content, "text/csv", MediaFileKind.DOWNLOADABLE, name)
+
+    here = address(b"a,b\n1,2\n")
+    assert len(here) == 2 * media_addresses.BYTES
+    assert here == address(b"a,b\n1,2\n")
+    assert len({here, address(b"a,b\n1,3\n"), address(b"a,b\n1,2\n", "other.csv")}) == 3
+    with patch.context() as other:
+        other.setattr(media_addresses, "_secret", b"that of another process")
+        assert address(b"a,b\n1,2\n") != here
+
+
 CHECKS: dict[str, Callable[[Patch], None]] = {
     "mha_viz.serving.timers:give_way": check_timers,
     "mha_viz.serving.messages:rely_on_the_latest": check_messages,
@@ -200,6 +215,7 @@ CHECKS: dict[str, Callable[[Patch], None]] = {
     "mha_viz.serving.sweeping:keep_until_fetched": check_fetched,
     "mha_viz.serving.sweeping:end_lost_sessions": check_sessions,
     "mha_viz.serving.connections:limit_connections": check_limits,
+    "mha_viz.serving.media_addresses:make_unguessable": check_addresses,
 }
 
 

@@ -30,7 +30,7 @@ from mha_viz.errors import Cancelled, Failed, MhaVizError, TooLarge, TooSlow
 from mha_viz.process import log, messages
 from mha_viz.process.confined import confine
 from mha_viz.process.messages import Array, Codec, Json
-from mha_viz.process.orphans import end_with_parent
+from mha_viz.process.orphans import end_with_parent, watched
 
 POLL_SECONDS = 0.1  # seconds between two checks whether the work is cancelled
 FULL_BYTES = 2**20  # below the limit of memory: less than Python asks for at a time
@@ -104,7 +104,8 @@ def _started(module: str, bounds: Bounds) -> Iterator[subprocess.Popen[bytes]]:
         env={**process.SETTINGS, **environment, **threads, **FOLDERS},
     )
     try:
-        yield child
+        with watched(child):
+            yield child
     finally:
         child.kill()
         child.wait()

@@ -4,10 +4,10 @@ import signal
 import sys
 
 from mha_viz.errors import MhaVizError
-from mha_viz.serving.ends import leave
+from mha_viz.serving.ends import end_server
 from mha_viz.serving.streamlit_parts import check_parts
 
-signal.signal(signal.SIGINT, leave)  # before libraries are imported, for seconds
+signal.signal(signal.SIGINT, end_server)  # before libraries are imported, for seconds
 try:
     check_parts()  # before anything of Streamlit's is imported
 except MhaVizError as error:

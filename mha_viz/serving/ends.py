@@ -1,5 +1,4 @@
-"""How a server ends: at once, whatever its threads still wait for; the processes that it started notice that it is gone
-(``process.apart``, ``reader``)."""
+"""How a server ends: at once, whatever its threads still wait for, and with the processes that it started."""
 
 from __future__ import annotations
 
@@ -11,15 +10,18 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+from mha_viz.process.orphans import end_children
+
 STOPPED = 130  # the exit code after Ctrl-C, as of every command
 WORDS = "The pages that were open can be opened again when the same command runs: their addresses hold what was chosen."
 
 
-def leave(number: int, _frame: FrameType | None = None) -> NoReturn:
+def end_server(number: int, _frame: FrameType | None = None) -> NoReturn:
     """End this process because of a signal; after Ctrl-C, with a sentence on what is kept."""
     if number == signal.SIGINT:
         with suppress(OSError, ValueError):  # stderr is closed
             print(f"mha-viz: Stopped. {WORDS}", file=sys.stderr, flush=True)
+    end_children()
     atexit._run_exitfuncs()  # not the threads of pools, which wait for readings that nobody waits for any more
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):

@@ -28,7 +28,7 @@ from mha_viz.serving.waits import Waits
 
 RETRY = 10  # seconds until the page of a full server reloads
 RETURN = 60  # seconds within which whoever left, for example by reloading a page, is let in again
-FIRST_MESSAGE = 30  # seconds within which an open WebSocket must send a message
+FIRST_MESSAGE = 5  # seconds within which an open WebSocket must send a message
 BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: at once, and on average after that
 
 VISITOR: ContextVar[str] = ContextVar("visitor", default="")  # the tab whose messages a task handles

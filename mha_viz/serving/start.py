@@ -19,7 +19,7 @@ from mha_viz.models import catalog, inspection
 from mha_viz.process import confined, log
 from mha_viz.serving import settings, streamlit_parts
 from mha_viz.serving.app import app
-from mha_viz.serving.ends import leave
+from mha_viz.serving.ends import end_server
 from mha_viz.serving.session_limit import VISITOR
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.sweeping import raise_descriptor_limit
@@ -71,7 +71,7 @@ def _run(options: dict[str, Any], chosen: ServerSettings) -> None:
     streamlit_parts.install_parts()
     log.bound_records(_who)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, leave)  # after uvicorn has closed the open connections
+        signal.signal(signal_number, end_server)  # after uvicorn has closed the open connections
     # Rich, where it is installed, writes errors beside the log and as long as they are.
     application.run(config=options | {"server.headless": True, "logger.enableRich": False})
 

@@ -161,6 +161,13 @@ PARTS: tuple[LibraryPart, ...] = (
     LibraryPart("streamlit.runtime:Runtime", "_session_mgr", "the sessions"),
     LibraryPart("streamlit.runtime.session_manager", "SessionInfo", "a session that waits"),
     LibraryPart("streamlit.runtime.session_manager", "SessionStorage", "the sessions that wait for a reconnect"),
+    LibraryPart(
+        "streamlit.runtime.memory_media_file_storage",
+        "_calculate_file_id",
+        "nobody can guess the address of a download",
+        made_by="mha_viz.serving.media_addresses:make_unguessable",
+        arguments="data, mimetype, filename",
+    ),
     LibraryPart("streamlit.runtime.media_file_manager", "MediaFileManager", "the files of downloads"),
     LibraryPart("streamlit.runtime.media_file_manager", "MediaFileMetadata", "the files of downloads"),
     LibraryPart(

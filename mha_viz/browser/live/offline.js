@@ -1,14 +1,22 @@
-// The service worker of a page that reads by itself: the page comes from its host where that answers, and everything
-// else, whose addresses change with their content, from this device once it was fetched.
+// The service worker of a page that reads by itself: the page comes from its host where that answers, and its files,
+// whose addresses change with their content, from this device once they were fetched. It answers no other address, so
+// that what else is on the host stays as it is, and it goes when its file is no longer there.
 
 // Filled in where the page is written (exports/live.py): `first` is stored with the first visit, `all` once the model
 // was loaded. A browser asks for this file again, and a new text of it brings a new version of the page.
 const STORED = /** @type {{ first: string[], all: string[] }} */ ({ first: [], all: [] });
 const PAGE = "./";
 
+const SELF_FILE = "offline.js"; // this file
+
 const scope = /** @type {any} */ (self);
+const STORE = `mha-viz ${scope.registration.scope}`; // other pages of the host have stores, too
+/** @type {(name: string) => string} */
+const addressOf = (name) => new URL(name, scope.registration.scope).href;
+const PAGES = new Set([PAGE, "index.html"].map(addressOf));
+const FILES = new Set(STORED.all.filter((name) => name !== PAGE).map(addressOf));
 /** @type {() => Promise<Cache>} */
-const store = () => caches.open(`mha-viz ${scope.registration.scope}`); // other pages of the host have stores, too
+const store = () => caches.open(STORE);
 /** @type {Map<string, Promise<void>>} */
 const storing = new Map(); // what is being stored, by address
 
@@ -40,16 +48,28 @@ async function keep(names) {
 /** @type {() => Promise<void>} */
 async function activate() {
   const files = await store();
-  const wanted = new Set(STORED.all.map((name) => new URL(name, scope.registration.scope).href));
-  const others = (await files.keys()).filter(({ url }) => !wanted.has(url));
+  const others = (await files.keys()).filter(({ url }) => !FILES.has(url) && !PAGES.has(url));
   await Promise.all(others.map((request) => files.delete(request)));
   await scope.clients.claim();
+}
+
+// A host that has something else in this page's place has no such file, or a page under its name. Browsers look for a
+// new text of it, but keep a worker whose file is gone.
+/** @type {() => Promise<void>} */
+async function letGo() {
+  const answer = await fetch(SELF_FILE, { cache: "no-cache" });
+  const isScript = /javascript/.test(answer.headers.get("content-type") ?? "");
+  if (answer.ok ? isScript : ![404, 410].includes(answer.status)) return;
+  await Promise.all(storing.values());
+  await scope.registration.unregister();
+  await caches.delete(STORE);
 }
 
 /** @type {(event: any) => Promise<Response>} */
 async function newest(event) {
   try {
     const response = await fetch(event.request.url, { cache: "no-cache", redirect: "manual" });
+    event.waitUntil(letGo().catch(() => {}));
     return copied(event, PAGE, response);
   } catch (error) {
     const stored = await (await store()).match(PAGE);
@@ -71,9 +91,8 @@ scope.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil
 scope.addEventListener("message", (/** @type {any} */ event) => event.waitUntil(keep(STORED.all).catch(() => {})));
 scope.addEventListener("fetch", (/** @type {any} */ event) => {
   const { method, url } = event.request;
-  const root = scope.registration.scope;
-  if (method !== "GET" || !url.startsWith(root)) return;
-  const [path, search] = url.slice(root.length).split("#")[0].split("?");
-  if (path === "" || path === "index.html") event.respondWith(newest(event));
-  else if (search) event.respondWith(once(event));
+  const [address] = url.split("#");
+  if (method !== "GET") return;
+  if (PAGES.has(address)) event.respondWith(newest(event));
+  else if (FILES.has(address)) event.respondWith(once(event));
 });

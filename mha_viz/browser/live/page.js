@@ -14,6 +14,7 @@ const READER = "reader.js";
 const MEGABYTE = 1e6;
 const READING = "Reading …";
 const FAILED = "The model could not be fetched or run. Check the connection, then try again.";
+const TOO_LARGE = "The model is too large for this browser. Open the page on a device with more memory.";
 
 /** @type {(bytes: number) => string} */
 const megabytes = (bytes) => (bytes / MEGABYTE).toFixed(bytes < 10 * MEGABYTE ? 1 : 0);
@@ -59,15 +60,15 @@ function listen(part, show) {
   /** @type {Worker | null} */
   let worker = null;
   let waiting = 0;
-  const fail = () => {
+  const fail = (sentence = FAILED) => {
     worker?.terminate();
     [worker, waiting, bar.hidden] = [null, 0, true]; // the next sentence tries again
-    status.textContent = FAILED;
+    status.textContent = sentence;
   };
   /** @type {(event: MessageEvent<Message>) => void} */
   const heard = ({ data }) => {
     const { loaded, total = 0, refusal = "", note = "" } = data;
-    if (data.failed) return fail();
+    if (data.failed) return fail(data.large ? TOO_LARGE : FAILED);
     bar.hidden = loaded === undefined || loaded === total;
     if (loaded !== undefined) {
       [bar.value, bar.max] = [loaded, total];
@@ -98,14 +99,18 @@ function listen(part, show) {
 function begun(heard, fail) {
   const worker = new Worker(READER, { type: "module" });
   worker.addEventListener("message", heard);
-  worker.addEventListener("error", fail);
+  worker.addEventListener("error", () => fail());
   return worker;
 }
 
-// Have everything stored that the page needs without a network.
+// Have everything stored that the page needs without a network; also by the worker of a newer text, which takes over.
 /** @type {() => void} */
 function keepAll() {
-  navigator.serviceWorker?.ready.then(({ active }) => active?.postMessage("keep"));
+  const workers = navigator.serviceWorker;
+  const ask = () => workers.ready.then(({ active }) => active?.postMessage("keep"));
+  if (!workers) return;
+  workers.oncontrollerchange = ask;
+  ask();
 }
 
 /** @type {(message: Message) => any} */

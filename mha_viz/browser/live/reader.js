@@ -26,7 +26,7 @@ import { Reader } from "./tokenizer.js";
  * and a note if the text was cut; or why there is none.
  *
  * @typedef {{ loaded?: number, total?: number, reading?: any, weights?: Float32Array, note?: string, refusal?: string,
- *   failed?: boolean }}
+ *   failed?: boolean, large?: boolean }}
  *   Message
  */
 
@@ -122,7 +122,8 @@ async function answer({ data }) {
     send(message, message.weights ? [message.weights.buffer] : []);
   } catch (error) {
     console.error(error);
-    send({ failed: true });
+    const isLarge = error instanceof RangeError || /memory|bad_alloc|allocat/i.test(String(error));
+    send({ failed: true, large: isLarge });
   }
 }
 

@@ -107,7 +107,8 @@ def _scheduler(dashboard: bool) -> dict[str, Any]:
     every account of a machine reaches its loopback addresses."""
     from distributed.http.routing import DirectoryHandler
 
-    DirectoryHandler.get = lambda handler: handler.send_error(404)  # otherwise it lists all addresses to everybody
+    # Otherwise it lists all addresses to everybody.
+    DirectoryHandler.get = lambda handler: handler.send_error(404)  # type: ignore[method-assign]
     prefix = f"/{secrets.token_urlsafe(24)}"
     return {"dashboard": dashboard, "dashboard_address": "127.0.0.1:0", "http_prefix": prefix}
 

@@ -14,7 +14,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, Self
@@ -43,6 +43,7 @@ def main(results: Path, quick: bool = False) -> None:
     alone, sent = (ALONE // 20, SENT // 20) if quick else (ALONE, SENT)
     filtered = through_filter(alone)
     with watched(MHA_VIZ_MODELS="minilm,toy", MHA_VIZ_WAIT=LETS_IN) as server:
+        asyncio.run(warm(server))
         dropped, passed = asyncio.run(through_server(server, range(sent)))
     rows = [
         *_rows(f"filter alone, {alone:,}", filtered, "one message"),
@@ -247,31 +248,32 @@ async def through_server(server: Watched, seeds: Sequence[int], tabs: int = TABS
 
 
 async def _send(server: Watched, messages: list[bytes], kinds: Counter[str], tabs: int) -> Cost:
-    async def tab(share: list[bytes]) -> None:
-        async with WebSession(server.url, "about", light=True) as session:
-            before.append(server.megabytes())
-            with suppress(Gone):
-                for data in share:
-                    await session.send(data)
-                await session.act()
+    async def say(session: WebSession, share: list[bytes]) -> None:
+        with suppress(Gone):
+            for data in share:
+                await session.send(data)
 
-    before: list[float] = []
-    async with WebSession(server.url, "about"):
-        pass
-    began, logged = time.perf_counter(), len(server.log())
-    with Health(server.url) as health:
-        await asyncio.gather(*(tab(messages[number::tabs]) for number in range(tabs)))
-        await asyncio.sleep(1)
-    log, seconds = server.log()[logged:], time.perf_counter() - began
+    async with AsyncExitStack() as stack:
+        sessions = [await stack.enter_async_context(WebSession(server.url, "about", light=True)) for _ in range(tabs)]
+        began, logged, before = time.perf_counter(), len(server.log()), server.megabytes()
+        with Health(server.url) as health:
+            await asyncio.gather(*(say(session, messages[at::tabs]) for at, session in enumerate(sessions)))
+            await asyncio.sleep(1)
+        for session in sessions:
+            with suppress(Gone):
+                await session.act()
+        log, seconds = server.log()[logged:], time.perf_counter() - began
+        memory = server.megabytes() - before
     assert FORGED not in log
     assert max(map(len, log.splitlines()), default=0) <= 500
-    return Cost(
-        kinds,
-        health.silence,
-        server.megabytes() - before[-1],
-        len(log.encode()),
-        len(log.splitlines()) / seconds / tabs,
-    )
+    return Cost(kinds, health.silence, memory, len(log.encode()), len(log.splitlines()) / seconds / tabs)
+
+
+async def warm(server: Watched) -> None:
+    """Open every page, so that nothing is imported later."""
+    for page in ("", "compare", "roles", "inside_a_head", "why_heads_differ", "about"):
+        async with WebSession(server.url, page):
+            pass
 
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ def test_a_bad_line_is_left_out_and_counted_and_a_full_disk_costs_nothing_but_ti
 
 def limit_files(most: int) -> None:
     """Limit the size of this process's files, which refuses writes like a full disk."""
+    sys.dont_write_bytecode = True  # half a file of compiled code would stay in the environment
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 

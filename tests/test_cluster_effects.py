@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import resource
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -228,6 +229,7 @@ def test_a_full_disk_costs_nothing_but_time(client: Any, toy: Encoder, corpus: P
 
 def limit_files(most: int) -> None:
     """Limit the size of this process's files, which refuses writes like a full disk."""
+    sys.dont_write_bytecode = True  # half a file of compiled code would stay in the environment
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -603,6 +604,7 @@ def test_a_disk_that_fills_on_the_way_is_said_and_nothing_is_left(
     def limited() -> int:
         import resource
 
+        sys.dont_write_bytecode = True  # half a file of compiled code would stay in the environment
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
         print(_failed(TINY))
         return 0

@@ -279,7 +279,7 @@ def test_a_missing_part_is_refused_if_it_protects_and_otherwise_left_out(
         assert part.loss in lost_without()
         with caplog.at_level(logging.WARNING):
             install_parts([one for one in PARTS if one.loss in ("", part.loss)])
-        assert [record.getMessage().endswith(part.loss) for record in caplog.records] == [True]
+        assert [part.loss in record.getMessage() for record in caplog.records] == [True]
         assert "\n" not in caplog.text.strip()
     for one in REPLACED:
         has_changed = hasattr(getattr(pkgutil.resolve_name(one.owner), one.name), "__wrapped__")

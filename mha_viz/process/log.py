@@ -37,17 +37,17 @@ def bound_records(who: Callable[[], str] = str) -> None:
         name, level, path, number, message, args, error, *others = given
         record = usual(name, level, path, number, message, args, None, *others[:1], **{**named, "sinfo": None})
         try:
-            said = record.getMessage()
+            text = record.getMessage()
         except Exception:  # a library's mistake is not to end a request
-            said = str(message)[:LONGEST]
+            text = str(message)[:LONGEST]
         if isinstance(error, tuple) and error[1] is not None:
-            said = f"{said[:LONGEST]} | {raised(error[1])}"
+            text = f"{text[:LONGEST]} | {raised(error[1])}"
         left_out = lines.left_out(who() or f"{path}:{number}")
         if left_out is None:
             record.levelno = -1  # below the level of every handler
         elif left_out:
-            said = f"({left_out} lines left out) {said}"
-        record.msg, record.args = as_line(said), ()
+            text = f"({left_out} lines left out) {text}"
+        record.msg, record.args = as_line(text), ()
         return record
 
     logging.setLogRecordFactory(make)
@@ -57,9 +57,9 @@ def bound_records(who: Callable[[], str] = str) -> None:
     threading.excepthook = _note_ended
 
 
-def as_line(said: str) -> str:
+def as_line(text: str) -> str:
     """A text as a line of the log."""
-    short = said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
     return _BREAKS.sub(" ", short)
 
 

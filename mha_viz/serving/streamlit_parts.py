@@ -228,13 +228,8 @@ def check_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
     """Refuse a Streamlit without a part that protects data or people. Raises SettingError."""
     missing = [part for part in parts if not part.loss and not _is_there(part)]
     if missing:
-        first = missing[0]
-        package = first.owner.partition(".")[0]
-        others = f" and {len(missing) - 1} more parts" if missing[1:] else ""
-        raise SettingError(
-            f"{package} {version(package)} has no {first.label} as mha_viz needs it ({first.why}){others}.",
-            f'The versions that work: pip install "{package}{TESTED[package]}".',
-        )
+        others = f" So it is with {len(missing) - 1} more." if missing[1:] else ""
+        raise SettingError(f"{_lacks(missing[0])}{others}", _remedy(missing[0]))
 
 
 def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
@@ -242,15 +237,7 @@ def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
     it is missing."""
     losses = lost_without(parts)
     for loss, missing in losses.items():
-        package = missing.owner.partition(".")[0]
-        _LOG.warning(
-            "%s %s has no %s as mha_viz needs it, but %s works. %s",
-            package,
-            version(package),
-            missing.label,
-            TESTED[package],
-            loss,
-        )
+        _LOG.warning("%s %s %s", _lacks(missing), loss, _remedy(missing))
     for part in parts:
         if part.made_by and part.loss not in losses:
             owner = pkgutil.resolve_name(part.owner)
@@ -270,6 +257,16 @@ def has_error_sentences() -> bool:
 def has_component_files() -> bool:
     """Whether the code of drawings can be served as files."""
     return _COMPONENTS not in lost_without()
+
+
+def _lacks(part: LibraryPart) -> str:
+    package = part.owner.partition(".")[0]
+    return f"{package} {version(package)} has no {part.label} as mha_viz needs it ({part.why})."
+
+
+def _remedy(part: LibraryPart) -> str:
+    package = part.owner.partition(".")[0]
+    return f'The versions that work: pip install "{package}{TESTED[package]}".'
 
 
 def _is_there(part: LibraryPart) -> bool:

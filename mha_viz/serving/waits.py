@@ -78,7 +78,8 @@ class Waits:
         sent, data = ForwardMsg(), message.get("bytes") or b""
         is_end = len(data) < SHORT and _is_read(sent, data) and sent.WhichOneof("type") == "script_finished"
         if not is_end or sent.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-            self._begun[tab] = action._replace(began=min(now, action.began + blocked))
+            began = min(now, action.began + blocked)
+            self._begun[tab] = _Action(began, action.visitor, action.model, action.counts)
             return
         if action.counts:
             self._ended.append(_Wait(now, action.visitor, max(0.0, now - action.began - blocked)))

@@ -56,7 +56,7 @@ def cite_model(model: str, revision: str = "") -> str:
     """
     name, at, step = model.partition("@")
     stated = display_name_of(model)
-    notes = [_revision_in_words(name, revision)] if revision else []
+    notes = [revision_in_words(name, revision)] if revision else []
     if not stated and name in OWN:
         notes.insert(0, "mha_viz’s own model")
     called = stated or (f"{HUB_IDS[name]}{at}{step}" if name in HUB_IDS else short_name(model))
@@ -75,12 +75,15 @@ def display_name_of(model: str) -> str:
     return model.display_name if isinstance(model, ModelName) else ""
 
 
-def _revision_in_words(name: str, revision: str) -> str:
-    """ "weights SHA-256 53aa5117…, bfloat16", "revision 86b5e09", "untrained, seed 0"."""
+def revision_in_words(model: str, revision: str) -> str:
+    """Name a revision of a model: "weights SHA-256 53aa5117…, bfloat16", "revision 86b5e09", "untrained, seed 0"; empty
+    if there is none."""
+    if not revision:
+        return ""
     digest, comma, dtype = revision.partition(", ")
     if not _DIGEST.fullmatch(digest):
         return revision if revision.startswith(("untrained", "step ")) else f"revision {revision}"
-    which = f"SHA-256 {digest[:DIGITS]}…" if name in _FILE_DIGEST else f"digest {digest}"
+    which = f"SHA-256 {digest[:DIGITS]}…" if model.partition("@")[0] in _FILE_DIGEST else f"digest {digest}"
     return f"weights {which}{comma}{dtype}"
 
 

@@ -71,12 +71,12 @@ def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny
     figure.save(tmp_path / "difference.csv")
     tables = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in ("even", "both", "difference")}
     assert tables["even"]["made"].dropna().tolist() == ["typed; changed by Even"]
-    assert tables["both"].groupby("panel")["made"].first().tolist() == ["typed", "typed; changed by Even"]
+    assert tables["both"].groupby("panel")["made"].first().tolist() == ["typed; by words", "typed; changed by Even; by words"]
     first = tables["difference"].iloc[0]
     assert (first["first_head"], first["first_made"], first["second_made"]) == (
         "L1H1",
-        "typed",
-        "typed; changed by Even",
+        "typed; by words",
+        "typed; changed by Even; by words",
     )
     usual.save(tmp_path / "usual.csv")
     assert "made" not in pd.read_csv(tmp_path / "usual.csv"), "plain weights stay as they were"

@@ -39,7 +39,8 @@ def visit(model: str) -> Visit:
 
 
 def _words(axis: dict[str, list[str]]) -> list[str]:
-    return [word for word in axis["words"] if not word.startswith("<")]
+    """As typed: the model of these tests knows few letters."""
+    return [word.removeprefix("[UNK] ") for word in axis["words"] if not word.startswith("<")]
 
 
 def test_cross_attention_of_a_written_target_comes_first(visit: Visit) -> None:

@@ -25,7 +25,7 @@ def test_words_of_one_text_meet_across_tokenizers(tiny: Callable[[str], Encoder]
         assert ordinary == [(word, [word]) for word, _ in ordinary], family
         assert len(ordinary) == 12, family
         animal = next(theirs for word, theirs in pieces if word == "animal")
-        assert "".join(animal).strip("▁ ").casefold().startswith("an"), family
+        assert "".join(animal).replace("##", "").strip("▁ ").casefold().startswith("an"), family
         assert len(animal) > 1, family
 
 

@@ -47,7 +47,7 @@ def test_a_figure_says_what_the_model_reads_and_what_was_typed(reading: Attentio
 
 def test_who_hears_a_figure_hears_it_too(reading: Attention) -> None:
     described = heatmap(reading, Head(1, 1), View(pin="q2"))
-    assert "Held: “[UNK] zebra” as query" in described.caption + described.alt
+    assert "The row of “[UNK] zebra” is outlined." in described.caption
 
 
 def test_a_page_gets_the_same_words(reading: Attention) -> None:

@@ -382,7 +382,7 @@ def unusual(
     anything; ``shows``, whether each does here (:func:`active`), or None; ``habits``: what the heads do over a
     corpus, if that is known; ``quiet``: only kinds that name no words of the text.
     """
-    count = len(attention.text.groups)
+    count = len(attention.queries.groups)
     kinds = [row for row in KINDS.values() if count <= row.longest and not (quiet and row.names_words)]
     if attention.quantity != WEIGHT or attention.is_cross or not kinds:
         return ()

@@ -41,8 +41,10 @@ import { isOfLayers } from "./view.js";
  * @property {number[][]} [hidden]
  * @property {string} key
  * @property {string} of
- * @property {string} model
- * @property {string} revision
+ * @property {string} model by which the server loads it
+ * @property {string} cited what a reader can look up, with its revision
+ * @property {string} label the model in a title
+ * @property {string} revision in words
  * @property {string} steps
  * @property {number} layers
  * @property {number} heads

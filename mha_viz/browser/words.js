@@ -131,7 +131,7 @@ export function numbersIn(reading, view) {
 // The numbers of one head as page elements: the matrix or, if it is large, the largest of them.
 /** @type {(head: ShownHead, axes: Axes, reading: Reading, view: Settings) => HTMLElement[]} */
 export function table(head, axes, reading, view) {
-  const name = `${mapName(reading, head.head)} (${paperMapName(reading, head.head)}), ${reading.model}`;
+  const name = `${mapName(reading, head.head)} (${paperMapName(reading, head.head)}), ${reading.cited}`;
   const numbers = numbersIn(reading, view);
   const caption = make("caption", {}, `${name}: ${numbers}; rows attend to columns`);
   const isSmall = Math.max(axes.rows.length, axes.cols.length) <= TABLE_UNITS;

@@ -164,7 +164,7 @@ def compare(
     start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
     return Figure(
         lambda size: compare_drawing(made, view, size, kind, columns, pin_of, diff),
-        Page("compare", lambda: pack(made, editable=False), start, "compare"),
+        Page("compare", lambda: pack(made, everything=True), start, "compare"),
         lambda: Several(tuple(shown(p.attention, [p.head], view) for p in made), tuple(p.name for p in made)),
         size,
         look,
@@ -182,7 +182,7 @@ def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Op
     start = caption.settings(view.of([one.attention, two.attention])) | {"diff": "0-1", "at": str(pin_of)}
     return Figure(
         lambda size: difference_drawing(one, two, view, size, pin_of),
-        Page("compare", lambda: pack([one, two], editable=False), start, "compare"),
+        Page("compare", lambda: pack([one, two], everything=True), start, "compare"),
         lambda: _subtracted(one, two, view),
         size,
         look,

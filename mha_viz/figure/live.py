@@ -79,7 +79,7 @@ def write_site(
 def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
     tokenizer = Tokenizer(encoder.vocabulary, encoder.name, encoder.limit)
     description = {
-        "common": common(encoder.name, encoder.layers, encoder.heads),
+        "common": common(encoder.name, encoder.revision, encoder.layers, encoder.heads),
         "tokenizer": tokenizer_rules.parts(tokenizer),
         "rules": tokenizer_rules.rules(tokenizer),
     }

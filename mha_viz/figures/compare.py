@@ -32,7 +32,7 @@ from mha_viz.figures.view import (
     span,
     units,
 )
-from mha_viz.model_names import label_model
+from mha_viz.model_names import label_model, revision_in_words
 
 GAP = 28  # gaps between panels, pixels
 ABOVE = 68  # pixels above a panel: its title, two lines on its reading, the gap before it
@@ -288,7 +288,8 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
     is_one_model = len({model for model, _ in models}) == 1
     texts = {_sentences(p.attention) for p in panels}
     model = label_model(panel.attention.model) if len(models) > 1 else ""
-    model += f" ({panel.attention.revision or 'no revision'})" if model and is_one_model else ""
+    revision = revision_in_words(panel.attention.model, panel.attention.revision) or "no revision"
+    model += f" ({revision})" if model and is_one_model else ""
     sentences = _sentences(panel.attention) if len(texts) > 1 else ""
     steps = {p.attention.made for p in panels}
     done = (caption.steps(panel.attention) or "as read") if len(steps) > 1 else ""

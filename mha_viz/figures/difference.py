@@ -29,7 +29,7 @@ from mha_viz.figures.layout import HeatmapLayout, Size, sheet
 from mha_viz.figures.panels import Panel, mismatch, same_word, texts
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Unit, View, block, focus, units
-from mha_viz.model_names import label_model
+from mha_viz.model_names import label_model, revision_in_words
 from mha_viz.text import TokenizedText, align
 
 ABOVE = 56  # line that says what is minus what, and which colour is whose, pixels
@@ -133,7 +133,8 @@ def _models(first: Attention, second: Attention) -> tuple[str, str]:
     """The models of the readings, if they differ, or, for one model, the revisions."""
     one, two = (f"of {label_model(reading.model)}" for reading in (first, second))
     if one == two and first.revision != second.revision:
-        return f"{one} ({first.revision or 'no revision'})", f"{two} ({second.revision or 'no revision'})"
+        was, now = (revision_in_words(reading.model, reading.revision) or "no revision" for reading in (first, second))
+        return f"{one} ({was})", f"{two} ({now})"
     return (one, two) if one != two else SAME
 
 

@@ -123,11 +123,12 @@ def _of_each_head(is_share: bool) -> list[dict[str, object]]:
     ]
 
 
-def common(model: str, layers: int, heads: int) -> dict[str, object]:
+def common(model: str, revision: str, layers: int, heads: int) -> dict[str, object]:
     """The fields of the header that all readings of a model have in common, with all heads in full: the rest is made in
     a browser that reads by itself (``browser/live/reader.js``)."""
-    named = {"model": cite_model(model), "layers": layers, "heads": heads, "together": heads}
-    return {**named, "metrics": _of_each_head(True), "themes": _THEMES}
+    named = {"model": cite_model(model), "cited": cite_model(model, revision)}
+    shape = {"layers": layers, "heads": heads, "together": heads}
+    return {**named, **shape, "metrics": _of_each_head(True), "themes": _THEMES}
 
 
 def packet(
@@ -157,7 +158,7 @@ def packet(
     signed = QUANTITIES[attention.quantity].is_signed
     layers, numbers = zip(*full, strict=True)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
-    header = _header(attention, full, start or OpenHead(), summary) | ({"coarse": True} if bits == COARSE_BITS else {})
+    header = _header(attention, full, start or OpenHead(), summary, everything) | ({"coarse": True} if bits == COARSE_BITS else {})
     if drawn and len(drawn) < attention.layers * attention.heads:
         header["drawn"] = {
             name: sorted({*of}) for name, of in zip(("layers", "heads"), zip(*drawn, strict=True), strict=True)
@@ -307,7 +308,10 @@ def requested(attention: Attention) -> dict[str, object]:
     return {}
 
 
-def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview) -> dict[str, object]:
+def _header(
+    attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview, alone: bool = False
+) -> dict[str, object]:
+    """``alone``: of a file, which is not to say where on somebody's disk the model is."""
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
     of_model = [in_model(attention.made, head) for head in maps]
     numbers = name_numbers(attention.quantity, attention.made)
@@ -315,7 +319,8 @@ def _header(attention: Attention, full: Sequence[Head], start: OpenHead, thumbna
         "key": attention.key,
         "of": belongs_to(attention),
         "start": asdict(start),
-        "model": cite_model(attention.model),
+        "model": cite_model(attention.model) if alone else attention.model,
+        "cited": cite_model(attention.model, attention.revision),
         "layers": attention.layers,
         "heads": heads,
         "together": most_together(attention),

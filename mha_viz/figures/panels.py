@@ -26,7 +26,7 @@ from mha_viz.figures.caption import steps
 from mha_viz.figures.packet import OpenHead, Overview, _header, _packed, axis_tokens, quantised
 from mha_viz.figures.theme import THEMES
 from mha_viz.figures.view import Focus, Unit, View, focus, units
-from mha_viz.model_names import label_model
+from mha_viz.model_names import label_model, revision_in_words
 from mha_viz.text import Alignment, TokenizedText, align, clean
 
 MOST = 16  # the most panels in one figure
@@ -174,7 +174,7 @@ PlaceOfEach = list[int | None]
 
 # The fields of a packet's header that are needed to draw a panel.
 FIELDS = (
-    "key", "model", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full", "signed",
+    "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full", "signed",
     "request", "numbers",
 )  # fmt: skip
 
@@ -195,11 +195,12 @@ class _Pair(NamedTuple):
     unit: UnitName | None
 
 
-def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> bytes:
+def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, everything: bool = False) -> bytes:
     """The bytes for up to 16 panels.
 
     ``editable``: whether the user may rename, move and remove these panels. If some panels of a list cannot be shown,
-    it contains each panel's place in that list. Raises SettingError, UnknownHead.
+    it contains each panel's place in that list. ``everything``: for a page without a server. Raises SettingError,
+    UnknownHead.
     """
     if len(panels) > MOST:
         raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
@@ -210,7 +211,7 @@ def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False) -> 
     pairs = {
         (i, j): _pair(distinct[i].attention, distinct[j].attention) for i, j in combinations(range(len(distinct)), 2)
     }
-    packets = [_packet(reading) for reading in distinct]
+    packets = [_packet(reading, everything) for reading in distinct]
     header = {
         "editable": editable is not False,
         "panels": [_panel_header(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
@@ -256,14 +257,14 @@ def _source(editable: bool | Sequence[int], panel: int) -> int | None:
     return editable[panel]
 
 
-def _packet(reading: _Reading) -> bytes:
+def _packet(reading: _Reading, alone: bool) -> bytes:
     """One reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
     attention, heads = reading
     special = attention.keys.special
-    header = _header(attention, heads, OpenHead(), Overview([], {}, b""))
+    header = _header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
     more: dict[str, object] = {
-        "model": label_model(attention.model),
-        "revision": attention.revision,
+        "label": label_model(attention.model),
+        "revision": revision_in_words(attention.model, attention.revision),
         "steps": clean(steps(attention)),
     }
     more |= _typed(attention.queries)

@@ -56,6 +56,7 @@ function read(words, { special = ["[CLS]", "[SEP]"], typed = words.map((pieces) 
   return {
     key: typed,
     model: "m",
+    label: "m",
     revision: "",
     steps: "",
     text: typed,
@@ -560,8 +561,8 @@ test("panels that differ in their model or its revision are told apart by that",
   };
   const more = (fields) => apart(fields).map((one) => one.more);
   assert.deepEqual(more({ revision: "untrained, seed 0" }), ["of m (no revision)", "of m (untrained, seed 0)"]);
-  assert.deepEqual(more({ model: "owner/other" }), ["of m", "of owner/other"]);
-  assert.deepEqual(more({ model: "n", steps: "by words" }), ["of m as read", "of n by words"]);
-  const heads = apart({ model: "n" }, [1, 2]).map((panel) => `${panel.name} ${panel.more}`);
+  assert.deepEqual(more({ label: "other" }), ["of m", "of other"]);
+  assert.deepEqual(more({ label: "n", steps: "by words" }), ["of m as read", "of n by words"]);
+  const heads = apart({ label: "n" }, [1, 2]).map((panel) => `${panel.name} ${panel.more}`);
   assert.deepEqual(heads, ["L0H1 of m", "L0H2 of n"]);
 });

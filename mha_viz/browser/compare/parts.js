@@ -230,7 +230,7 @@ function whoseOf(set, index) {
   const done = others.some((other) => other.steps !== reading.steps);
   if (!model && !isOtherText && !done) return null;
   const isOneModel = others.every((other) => other.model === reading.model);
-  const named = isOneModel ? `${reading.model} (${reading.revision || "no revision"})` : reading.model;
+  const named = isOneModel ? `${reading.label} (${reading.revision || "no revision"})` : reading.label;
   const parts = model ? [make("span", { class: "model" }, typedText(named))] : [];
   const number = set.panels[index].reading;
   const to = reading.keys ? [" → ", ...sentenceOf(sideOf(set, "cols"), number)] : [];

@@ -205,12 +205,12 @@ export function toldApart(set, pair) {
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
 function whoseModels(set, i, j) {
   const [a, b] = [set.readings[i], set.readings[j]];
-  const [one, other] = [a, b].map(({ model }) => `of ${model}`);
+  const [one, other] = [a, b].map(({ label }) => `of ${label}`);
   return one === other ? [modelAt(a), modelAt(b)] : [one, other];
 }
 
 /** @type {(reading: Reading) => string} */
-const modelAt = ({ model, revision }) => `of ${model} (${revision || "no revision"})`;
+const modelAt = ({ label, revision }) => `of ${label} (${revision || "no revision"})`;
 
 /** @type {(set: Panels, i: number, j: number) => [string, string]} */
 function history(set, i, j) {

@@ -71,7 +71,8 @@ def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny
     figure.save(tmp_path / "difference.csv")
     tables = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in ("even", "both", "difference")}
     assert tables["even"]["made"].dropna().tolist() == ["typed; changed by Even"]
-    assert tables["both"].groupby("panel")["made"].first().tolist() == ["typed; by words", "typed; changed by Even; by words"]
+    made = tables["both"].groupby("panel")["made"].first()
+    assert made.tolist() == ["typed; by words", "typed; changed by Even; by words"]
     first = tables["difference"].iloc[0]
     assert (first["first_head"], first["first_made"], first["second_made"]) == (
         "L1H1",
@@ -79,7 +80,7 @@ def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny
         "typed; changed by Even; by words",
     )
     usual.save(tmp_path / "usual.csv")
-    assert "made" not in pd.read_csv(tmp_path / "usual.csv"), "plain weights stay as they were"
+    assert pd.read_csv(tmp_path / "usual.csv")["made"].dropna().tolist() == ["typed"]
     code = of_head(even, "heatmap", [mv.Head(1, 1)], View(), Size(), "x.svg")
     assert "open_attention" in code, "no call of this package makes these numbers"
     assert ".encode(" not in code

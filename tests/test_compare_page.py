@@ -13,6 +13,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.attention import Head
+from mha_viz.figures.layout import Size
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.numerals import apart
@@ -437,7 +438,9 @@ def test_both_sentences_are_compared_with_a_third(offered: list[Offer]) -> None:
     carries = patched.table()["share"].idxmax()
     assert f"first text, but take one head from the second: **{carries} (" in here.said
     assert f"The answer is the cosine with “A kitten sleeps.”: {patched.before:.2f} (0%)" in here.said
-    code = next(offer.code for offer in offered if offer.file == "patched_heads")
+    offer = next(offer for offer in offered if offer.file == "patched_heads")
+    assert "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)." in offer.make(Size()).caption
+    code = offer.code
     assert code is not None
     assert "similar_to='A kitten sleeps.'" in code()
 

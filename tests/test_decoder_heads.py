@@ -21,6 +21,7 @@ from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.figures.caption import both
 from mha_viz.figures.layout import Size
 from mha_viz.files.assets import asset
+from mha_viz.model_names import cite_model
 from mha_viz.models import ablation, snapshots
 from mha_viz.models.answers import question_about
 from mha_viz.models.encoder import Encoder
@@ -217,6 +218,8 @@ def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater:
     page.check()
     assert [offer.file for offer in offered] == ["roles", "repeats-previous"]
     weights = offered[1].make(Size())
+    assert f"Heads of {cite_model(measured.model, measured.revision)} on 50 sequences" in weights.caption
+    assert measured.revision == repeater.revision != ""
     assert weights.to_bytes(".pdf").startswith(b"%PDF")
     header, *lines = weights.to_bytes(".csv").decode().splitlines()
     column = header.split(",").index("previous")

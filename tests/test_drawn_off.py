@@ -1,7 +1,8 @@
-"""Captions of figures in which a head is drawn that is switched off."""
+"""Figures in which a head is drawn that is switched off: their captions, and the pictures themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import mha_viz as mv
 from mha_viz import figure
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import Row, Step
+from mha_viz.drawing.marks import Drawing, Text
 from mha_viz.models.encoder import Encoder
 
 TEXT = "The animal didn't cross the street because it was too tired."
@@ -33,6 +35,41 @@ def test_a_drawn_head_that_is_off_is_said_to_be_computed_and_not_used(without: A
     )
 
 
+def below(drawing: Drawing) -> list[str]:
+    """The texts of a picture that speak of its heads as off, without what is above its cells."""
+    return [mark.text for mark in drawing.marks if isinstance(mark, Text) and " not used" in mark.text]
+
+
+DRAWN: dict[str, Callable[[Attention, str, str], figure.Figure]] = {
+    "heatmap": lambda off, head, _: figure.heatmap(off, head, max_height_mm=100),
+    "links": lambda off, head, other: figure.links(off, heads=[head, other]),
+    "grid": lambda off, head, other: figure.grid(off, layers=[3], heads=[int(head[3:]), int(other[3:])]),
+    "compare": lambda off, head, other: figure.compare([(off, head), (off, other)]),
+    "compare links": lambda off, head, other: figure.compare([(off, head), (off, other)], kind="links"),
+    "difference": lambda off, head, other: figure.difference((off, head), (off, other)),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_the_picture_itself_says_so_for_who_sees_it_without_its_caption(without: Attention, kind: str) -> None:
+    drawn = DRAWN[kind](without, "L3H1", "L3H2")
+    assert below(drawn.drawing) == ["L3H1 is off: its output is not used"]
+    last = max((mark for mark in drawn.drawing.marks if isinstance(mark, Text)), key=lambda mark: mark.y)
+    assert last.text == below(drawn.drawing)[0], "below everything else"
+    assert last.y + last.size / 2 <= drawn.drawing.height
+    assert not drawn.warnings, "there is room for it"
+    assert not below(DRAWN[kind](without, "L3H2", "L3H3").drawing)
+
+
+def test_a_picture_names_up_to_twelve_heads_that_are_off(minilm: Encoder) -> None:
+    off = mv.without(minilm, ["L3H1", "L2H4"], TEXT)
+    assert below(figure.grid(off).drawing) == ["L2H4 and L3H1 are off: their outputs are not used"]
+    many = mv.without(minilm, [f"L{layer}H{head}" for layer in (1, 2) for head in range(7)], TEXT)
+    assert below(figure.grid(many, width_mm=85).drawing) == ["14 heads are off: their outputs are not used"]
+    both = figure.compare([(minilm.encode(TEXT), "L3H1"), (off, "L3H1")]).drawing
+    assert below(both) == ["Where L3H1 is off, its output is not used"]
+
+
 def test_of_panels_it_is_said_where_the_same_head_is_off(minilm: Encoder, without: Attention) -> None:
     whole = minilm.encode(TEXT)
     both = figure.compare([(whole, "L3H1"), (without, "L3H1")]).drawing.caption
@@ -51,5 +88,7 @@ def test_over_an_image_it_is_said_too() -> None:
     read = Attention.from_tensors(weights, ["[CLS]", "0,0", "0,1", "0,2", "1,0", "1,1", "1,2"], model="vit")
     off = replace(read, made=(*read.made, Step(Row("without", heads=(Head(1, 0),), method="zero"))))
     said = "L1H0 is off: its pattern is computed, its output is not used."
+    assert below(mv.over_image(off, columns=3, layers=[1]).drawing) == ["L1H0 is off: its output is not used"]
+    assert not below(mv.over_image(off, columns=3, layers=[0]).drawing)
     assert said in mv.over_image(off, columns=3, layers=[1]).caption
     assert said not in mv.over_image(off, columns=3, layers=[0]).caption

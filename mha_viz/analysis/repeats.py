@@ -66,6 +66,7 @@ class DecoderHeads:
     seed: int
     trained: Numbers
     untrained: Numbers
+    revision: str = ""
 
     def roles(self) -> tuple[DecoderRole, ...]:
         """The heads whose mean weight is above THRESHOLD, and at least ABOVE_UNTRAINED above the best untrained head;
@@ -127,6 +128,7 @@ def measured(
     length: int = LENGTH,
     draws: int = DRAWS,
     seed: int = SEED,
+    revision: Callable[[], str] = str,
 ) -> Steps[DecoderHeads]:
     """Measure the heads of a causal model, first with its own and then with random weights, some sequences a step.
     ``part``: the :func:`scores` of some of the sequences; True asks for random weights."""
@@ -134,7 +136,7 @@ def measured(
     work = [(some, untrained) for untrained in (False, True) for some in parts]
     sums = yield from each(work, lambda one: part(*one) * len(one[0]))
     trained, untrained = (np.sum(half, axis=0) / draws for half in (sums[: len(parts)], sums[len(parts) :]))
-    return DecoderHeads(model, length, draws, seed, trained, untrained)
+    return DecoderHeads(model, length, draws, seed, trained, untrained, revision())
 
 
 def chance(length: int) -> Numbers:

@@ -101,6 +101,7 @@ class Patched:
     estimated: Numbers
     to: Head | None = None
     side: str = ""
+    revision: str = ""
 
     @property
     def hardly_differs(self) -> bool:

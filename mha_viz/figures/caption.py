@@ -30,6 +30,7 @@ OF_LAYERS = {  # the same where maps are of layers, or some are
     "compare": "Attention maps side by side",
     "difference": "Difference of two attention maps",
 }
+MOST_NAMED = 12  # heads that are off, in a picture
 MOST_OF_TEXTS = 200  # characters of all texts in the description of a figure
 UNITS = {
     "words": "Attention to a word is the sum over its pieces, from a word the mean.",
@@ -165,14 +166,28 @@ def quantities(attentions: Sequence[Attention]) -> str:
 
 def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
     """Say of drawn heads that are switched off that their patterns are computed all the same; empty if none is."""
+    one, many = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
+    said = _off(drawn, one, many)
+    return said and f"{said} not used."
+
+
+def off_line(drawn: Sequence[tuple[Attention, Head]]) -> str:
+    """The same in few words, for the picture itself."""
+    said = _off(drawn, "its output is", "their outputs are", MOST_NAMED)
+    return said and f"{said} not used"
+
+
+def _off(drawn: Sequence[tuple[Attention, Head]], one: str, many: str, most: int | None = None) -> str:
+    """The drawn heads that are switched off, by their names if there are at most ``most``, and what is so of ``one`` or
+    of ``many``; empty if none is."""
     names = [(in_model(attention.made, head), attention) for attention, head in drawn]
     off = dict.fromkeys(head for head, attention in names if head in _switched_off(attention))
     if not off:
         return ""
     is_drawn_on = any(head in off and head not in _switched_off(attention) for head, attention in names)
-    which = f"{series([*map(str, off)])} {'is' if len(off) == 1 else 'are'} off"
-    one, many = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
-    return f"{f'Where {which}, ' if is_drawn_on else f'{which}: '}{one if len(off) == 1 else many} not used."
+    listed = series([*map(str, off)]) if most is None or len(off) <= most else f"{len(off)} heads"
+    which = f"{listed} {'is' if len(off) == 1 else 'are'} off"
+    return f"{f'Where {which}, ' if is_drawn_on else f'{which}: '}{one if len(off) == 1 else many}"
 
 
 def _switched_off(attention: Attention) -> tuple[Head, ...]:

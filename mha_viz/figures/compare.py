@@ -13,7 +13,7 @@ from mha_viz.drawing.marks import Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError, shorten_value
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import FOOT, Matrix, Room, label_room, matrix_marks, scale_bar, thinned, unlabelled
-from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, sheet
+from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, Size, Spacing, said_below, sheet, wrapped
 from mha_viz.figures.links import TOP, line_foot, link_marks, strands_of, token_room
 from mha_viz.figures.panels import MOST, Panel, held_by_panels
 from mha_viz.figures.theme import THEMES, Theme
@@ -74,7 +74,8 @@ def compare(
     scale = span(view.scale, parts)
     few = next(filter(None, (few_links(axes, view) for axes in every if kind == "links")), "")
     _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
-    most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - below
+    said = said_below(caption.off_line([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
+    most_high = (size.tallest - said[1]) / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
         panels, held, view, kind, places.drawn, theme, not size.transparent,
         height=most_high, spacing=ON_PAPER, unnamed=places.unnamed,
@@ -92,7 +93,7 @@ def compare(
             panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of, None in held
         ),
     )
-    return sheet(drawn, size)
+    return sheet(drawn, size, said)
 
 
 class PanelRows(NamedTuple):
@@ -267,19 +268,6 @@ def _panel(
     marks += [Text(left, 26 + 14 * i, line, 11, theme.muted) for i, line in mine]
     below = 22 + 14 * max(len(wrapped(_whose(panels, p), width, 11, most)) for p in panels)  # rows begin at one height
     return PanelDrawing((*marks, *moved(drawing.marks, 0, below)), drawing.height + below)
-
-
-def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
-    """A text in at most ``most`` lines, broken at spaces; the last line is cut if more is left."""
-    lines: list[str] = []
-    for word in text.split():
-        if lines and fonts.width(f"{lines[-1]} {word}", size, weight) <= width:
-            lines[-1] += f" {word}"
-        elif len(lines) < most:
-            lines.append(word)
-        else:
-            lines[-1] += f" {word}"
-    return [fonts.cut(line, size, width, weight) for line in lines]
 
 
 def _whose(panels: Sequence[Panel], panel: Panel) -> str:

@@ -13,7 +13,7 @@ from mha_viz.drawing import fonts
 from mha_viz.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
 from mha_viz.errors import SettingError
 from mha_viz.figures import caption
-from mha_viz.figures.compare import PanelDrawing, check, figure_words, wrapped
+from mha_viz.figures.compare import PanelDrawing, check, figure_words
 from mha_viz.figures.heatmap import (
     FAINT,
     FOOT,
@@ -25,7 +25,7 @@ from mha_viz.figures.heatmap import (
     matrix_marks,
     unlabelled,
 )
-from mha_viz.figures.layout import HeatmapLayout, Size, sheet
+from mha_viz.figures.layout import HeatmapLayout, Size, said_below, sheet, wrapped
 from mha_viz.figures.panels import Panel, mismatch, same_word, texts
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Axes, Block, Unit, View, block, focus, units
@@ -60,7 +60,8 @@ def difference(
     subtracted = signed(first, second, view)
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
-    lines, most_high = not size.transparent, size.tallest - FOOT - _above(first, second, size.pixels)
+    said = said_below(caption.off_line([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink)
+    lines, most_high = not size.transparent, size.tallest - FOOT - said[1] - _above(first, second, size.pixels)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     end = parts[0].size(top)
     words = f"−{end} to +{end}"
@@ -77,7 +78,7 @@ def difference(
         notes=(*unlabelled(layout), *_unmarked(layout, theme)),
         **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
-    return sheet(drawn, size)
+    return sheet(drawn, size, said)
 
 
 def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:

@@ -16,7 +16,7 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Pixels, Text
 from mha_viz.figures import caption
 from mha_viz.figures.heatmap import scale_bar
-from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
+from mha_viz.figures.layout import GridLayout, Size, grid_layout, said_below, sheet
 from mha_viz.figures.theme import THEMES, Theme
 from mha_viz.figures.view import Block, View, block, faint_cells, painted, scale_colours, span, units
 
@@ -34,6 +34,7 @@ def grid(
     theme = THEMES[size.look]
     axes = units(attention, view)
     drawn = heads or attention.every_head()
+    said = said_below(caption.off_line([(attention, head) for head in drawn]), size.pixels, theme.ink)
     layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
     height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
@@ -51,7 +52,7 @@ def grid(
             attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, every, "grid"
         ),
     )
-    return sheet(drawing, size)
+    return sheet(drawing, size, said)
 
 
 def grid_marks(

@@ -17,7 +17,7 @@ from mha_viz.drawing.marks import CellPicture, Drawing, Mark, Note, Pixels, Rect
 from mha_viz.figures import caption
 from mha_viz.figures.excerpt import around
 from mha_viz.figures.labels import label
-from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, sheet
+from mha_viz.figures.layout import TALL, HeatmapLayout, Size, heatmap_layout, said_below, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import (
     Axes,
@@ -72,7 +72,8 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     axes = units(attention, view)
     part = block(attention, head, view, axes)
     every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
-    lines, most_high = not size.transparent, size.tallest - FOOT
+    said = said_below(caption.off_line([(attention, head)]), size.pixels, theme.ink)
+    lines, most_high = not size.transparent, size.tallest - FOOT - said[1]
     matrix, notes = _window(every, part.w, min(size.pixels, most_high))
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, [part]))
@@ -84,7 +85,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         notes=(*faint_cells(view, [part]), *notes, *unlabelled(layout)),
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
-    return sheet(drawn, size)
+    return sheet(drawn, size, said)
 
 
 def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note, ...]]:

@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from mha_viz.drawing.marks import POINTS_PER_MM, Drawing, Note, Text, moved
+from mha_viz.drawing import fonts
+from mha_viz.drawing.marks import POINTS_PER_MM, Drawing, Mark, Note, Text, moved
 from mha_viz.errors import SettingError, shorten_value
 
 ONE_COLUMN_MM, TWO_COLUMN_MM = 85.0, 178.0  # width of a two-column page
@@ -18,6 +19,7 @@ PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
 SMALLEST_PT = 5.0  # of letters that are readable in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # margin on every side of a file, pixels: letters extend a little beyond their places
+SAID, SAID_LINE, MOST_SAID = 11, 16, 2  # letters and lines of a sentence below a drawing, pixels; its lines
 TALL = 100_000  # a file may be as high as necessary
 
 LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
@@ -67,8 +69,31 @@ class Size:
         return self.max_height_mm * POINTS_PER_MM / self.scale - 2 * EDGE
 
 
-def sheet(drawing: Drawing, size: Size) -> Drawing:
-    """A drawing in the screen's pixels as one in points, exactly as wide as requested.
+def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) -> list[str]:
+    """A text in at most ``most`` lines, broken at spaces; the last line is cut if more is left."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and fonts.width(f"{lines[-1]} {word}", size, weight) <= width:
+            lines[-1] += f" {word}"
+        elif len(lines) < most:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return [fonts.cut(line, size, width, weight) for line in lines]
+
+
+def said_below(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
+    """A short sentence to stand below a drawing of this width, in its middle, and the height of that; nothing if there
+    are no words."""
+    lines = wrapped(words, width, SAID, MOST_SAID)
+    marks = [
+        Text(width / 2, SAID_LINE * (at + 0.5), line, SAID, colour, anchor="middle") for at, line in enumerate(lines)
+    ]
+    return tuple(marks), SAID_LINE * len(lines)
+
+
+def sheet(drawing: Drawing, size: Size, said: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
+    """A drawing in the screen's pixels as one in points, exactly as wide as requested; with what is ``said_below``.
 
     Long texts have more columns than fit at the requested size of type: they are scaled down as a whole. Notes say if
     the drawing is too high for its page or its letters are too small to read.
@@ -77,8 +102,8 @@ def sheet(drawing: Drawing, size: Size) -> Drawing:
     whole = replace(
         drawing,
         width=drawing.width + 2 * EDGE,
-        height=drawing.height + 2 * EDGE,
-        marks=moved(drawing.marks, EDGE, EDGE),
+        height=drawing.height + said[1] + 2 * EDGE,
+        marks=(*moved(drawing.marks, EDGE, EDGE), *moved(said[0], EDGE, EDGE + drawing.height)),
     )
     drawn = replace(whole.scaled(min(size.scale, wide / whole.width)), width=wide)
     return replace(drawn, notes=(*drawn.notes, *_unprintable(drawn, size)))

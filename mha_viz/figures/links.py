@@ -20,7 +20,18 @@ from mha_viz.figures import caption
 from mha_viz.figures.excerpt import REMEDY, Excerpt, excerpts
 from mha_viz.figures.heatmap import FOOT, Room, scale_bar, widest
 from mha_viz.figures.labels import label
-from mha_viz.figures.layout import ON_PAPER, ON_SCREEN, TALL, LinksLayout, Size, Spacing, bend, links_layout, sheet
+from mha_viz.figures.layout import (
+    ON_PAPER,
+    ON_SCREEN,
+    TALL,
+    LinksLayout,
+    Size,
+    Spacing,
+    bend,
+    links_layout,
+    said_below,
+    sheet,
+)
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import (
     Axes,
@@ -94,7 +105,8 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].below)
     _, high_scale = line_foot(parts, ends, words, few, size.pixels, theme)
     foot = below + high_scale
-    page = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot), theme)
+    said = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
+    page = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot - said[1]), theme)
     scale, _ = line_foot(
         parts, ends, words, f"{page.within} of {few}" if page.within is not None else few, size.pixels, theme
     )
@@ -106,7 +118,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         notes=(*faint_links(view, parts), *page.notes),
         **caption.of_heads(attention, tuple(heads), view, parts, "links"),
     )
-    return sheet(drawn, size)
+    return sheet(drawn, size, said)
 
 
 def line_foot(

@@ -21,7 +21,7 @@ from mha_viz.errors import SettingError, ShapeError, shorten_value
 from mha_viz.figures import caption
 from mha_viz.figures.grid import FOOT, column_names, foot, names_of, row_name, span_of_each
 from mha_viz.figures.heatmap import SHADES
-from mha_viz.figures.layout import GridLayout, Size, grid_layout, sheet
+from mha_viz.figures.layout import GridLayout, Size, grid_layout, said_below, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Block, View, painted, scale_colours, shades
 from mha_viz.model_names import cite_model
@@ -126,7 +126,8 @@ def over_image(
     """The patches of all ``heads``, of each of some layers the same ones. Raises UnknownHead."""
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
     layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
-    height = size.tallest - FOOT
+    said = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
+    height = size.tallest - FOOT - said[1]
     layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
     sharp = max(1, SHARP // max(len(numbers) * shown.columns, len(layers) * shown.rows))
     under = None if image is None else _fitted(image, shown, sharp)
@@ -150,7 +151,7 @@ def over_image(
         background=None if size.transparent else theme.paper,
         **_words(attention, heads, shown, span_of_each(attention, view.scale, parts), under is not None),
     )
-    return sheet(drawing, size)
+    return sheet(drawing, size, said)
 
 
 def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:

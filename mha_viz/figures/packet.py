@@ -158,7 +158,8 @@ def packet(
     signed = QUANTITIES[attention.quantity].is_signed
     layers, numbers = zip(*full, strict=True)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
-    header = _header(attention, full, start or OpenHead(), summary, everything) | ({"coarse": True} if bits == COARSE_BITS else {})
+    header = _header(attention, full, start or OpenHead(), summary, everything)
+    header |= {"coarse": True} if bits == COARSE_BITS else {}
     if drawn and len(drawn) < attention.layers * attention.heads:
         header["drawn"] = {
             name: sorted({*of}) for name, of in zip(("layers", "heads"), zip(*drawn, strict=True), strict=True)

@@ -174,8 +174,8 @@ PlaceOfEach = list[int | None]
 
 # The fields of a packet's header that are needed to draw a panel.
 FIELDS = (
-    "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full", "signed",
-    "request", "numbers",
+    "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
+    "signed", "request", "numbers",
 )  # fmt: skip
 
 

@@ -94,10 +94,10 @@ def patch(
     of = (encoder.name, text, other, name, before, after)
     if head is not None:
         along = paths.states(encoder, read, theirs, head, side, at_once)
-        return Patched(*of, *_along_paths(encoder, along, share), head, side)
+        return Patched(*of, *_along_paths(encoder, along, share), head, side, encoder.revision)
     estimated: Numbers = _estimated(encoder, read, theirs, score) / (after - before)
     batches = _batches(encoder, at_once, None if exact else largest_estimate(estimated))
-    return Patched(*of, _each_alone(encoder, text, theirs, batches, share), estimated)
+    return Patched(*of, _each_alone(encoder, text, theirs, batches, share), estimated, revision=encoder.revision)
 
 
 def _batches(encoder: Encoder, at_once: int, head: Head | None) -> Iterable[tuple[int, range]]:

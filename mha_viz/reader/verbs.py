@@ -49,6 +49,11 @@ def load(models: Models, model: str) -> None:
     models.opened(model)
 
 
+def find_revision(models: Models, model: str) -> str:
+    """Which revision of a model is loaded."""
+    return models[model].revision
+
+
 def rest(models: Models) -> None:
     """Return free memory to the system."""
     process.give_back_memory(of_all=False)
@@ -184,7 +189,20 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         verb.__name__: verb
         for verb in (
-            *(load, rest, read, trace, score_parts, composition, patched, question, direct, importance, answer),
+            *(
+                load,
+                find_revision,
+                rest,
+                read,
+                trace,
+                score_parts,
+                composition,
+                patched,
+                question,
+                direct,
+                importance,
+                answer,
+            ),
             *(effects_of, lost_each, lost_at_random, margins, measure_means, point, repeats),
         )
     }

@@ -73,6 +73,7 @@ def decoder_heads(
         length,
         draws,
         seed,
+        lambda: encoder.revision,
     )
     return completed(steps, progress)
 

@@ -12,9 +12,9 @@ const NUMBERS = "Numbers for this head";
 const LEAST = 0.05; // shares below it are not named
 /** @type {Record<string, string>} */
 const PLACES = {
-  "previous token": "on the word before",
-  "next token": "on the next word",
-  "same token": "on the word itself",
+  "previous token": "on the token before",
+  "next token": "on the next token",
+  "same token": "on the token itself",
 };
 
 export class Preview {

@@ -121,9 +121,8 @@ def _draw(patched: Patched, key: str, held: Head | None, like: str) -> PageChart
     label = f"How much of the other text’s answer each head alone brings back{to}"
     draw = partial(_chart, patched.shares, held)
     grid.head_grid(draw(theme()), key, f"{label}.", partial(_on_square, key))
-    about = (
-        f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {cite_model(patched.model)}."
-    )
+    named = cite_model(patched.model, patched.revision)
+    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {named}."
     path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
     options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
     code = f"{START}\nmv.patch(mv.load({patched.model!r}), {patched.text!r}, {patched.other!r}{options}).table()\n"

@@ -37,7 +37,7 @@ def lines(what: Url) -> tuple[str, ...]:
     return typed if len(typed) > 1 else ()
 
 
-def show_averages(what: Url, model_name: str) -> list[PageChart]:
+def show_averages(what: Url, model_name: str, revision: str) -> list[PageChart]:
     """Show the averages in an expander, for a text of several lines. Returns the charts that are shown."""
     sentences = lines(what)
     if not sentences:
@@ -49,7 +49,7 @@ def show_averages(what: Url, model_name: str) -> list[PageChart]:
         if len(sentences) > MOST:
             remark(f"The first {MOST} of {len(sentences)} lines are read.")
         measured = _measured(model_name, sentences[:MOST])
-        return [_drawn(averages(measured), len(measured), model_name)] if measured else []
+        return [_drawn(averages(measured), len(measured), cite_model(model_name, revision))] if measured else []
 
 
 def _measured(model: str, sentences: tuple[str, ...]) -> list[Mapping[str, PerHead]]:
@@ -70,14 +70,14 @@ def _measures(request: Request) -> Mapping[str, PerHead]:
     return measure_all(model_service().cached(verbs.read, request).result())
 
 
-def _drawn(means: Mapping[str, PerHead], count: int, model_name: str) -> PageChart:
+def _drawn(means: Mapping[str, PerHead], count: int, model: str) -> PageChart:
     name = st.segmented_control(
         "Measure", list(METRICS), default="previous", key="averaged", required=True,
         format_func=lambda one: METRICS[one].label,
     )  # fmt: skip
     metric = METRICS[name or "previous"]
     unit = "nats" if metric.unit == "nats" else "of the attention"
-    about = f"{metric.help} Means over {count} sentences, each counted once; {cite_model(model_name)}."
+    about = f"{metric.help} Means over {count} sentences, each counted once; {model}."
     st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
     written = _nats if metric.unit == "nats" else _percent
     chart = PageChart(

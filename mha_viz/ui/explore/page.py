@@ -110,7 +110,7 @@ def draw(
         charts += mode.show()
     _beside_gold(what, attention, annotation, wanted[0])
     if not is_of_part and "\n" in what.text:
-        charts += averages.show_averages(what, attention.model)
+        charts += averages.show_averages(what, attention.model, attention.revision)
     download_panel.of_reading(attention, wanted, partial(_view, attention, where, begin), charts)
 
 

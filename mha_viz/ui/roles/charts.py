@@ -52,9 +52,8 @@ def on_repeats(model: catalog.Model) -> list[PageChart]:
         return []
     measure = repeated.measure_in_view()
     label = f"{repeated.SPELT[measure]}: mean weight of each head"
-    about = (
-        f"Heads of {cite_model(model.name)} on {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice."
-    )
+    named = cite_model(model.name, heads.revision)
+    about = f"Heads of {named} on {DRAWS} sequences of {LENGTH} random tokens, each of which comes twice."
     code = f"import mha_viz as mv\n\nheads = mv.decoder_heads({heads.model!r})\nheads.table()\n"
     draw = partial(repeated.weights_chart, heads, measure)
     return [PageChart(label, f"repeats-{measure}", draw, about, lambda: _table(heads.table(), about), code)]
@@ -102,9 +101,10 @@ def _links(model: catalog.Model, evidence: Evidence, head: Head) -> list[PageCha
     groups = link_groups.stored(model, evidence, head)
     if groups is None:
         return []
-    about = (
-        f"{both(head)} of {cite_model(model.name)}: queries and keys of {len(groups.links)} links from {groups.corpus}."
-    )
+    of = evidence.profiles[0]
+    revision = str(of.facts.get("revision", "")) if of.model == model.name else ""
+    named = cite_model(model.name, revision)
+    about = f"{both(head)} of {named}: queries and keys of {len(groups.links)} links from {groups.corpus}."
     draw = partial(link_map, groups, method=link_groups.method_of(groups))
     code = f"import mha_viz as mv\n\ngroups = mv.link_groups('grammar', '{head}', {model.name!r})\ngroups.table()\n"
     code = code if groups.corpus == built_in().name else ""

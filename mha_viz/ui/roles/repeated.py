@@ -63,8 +63,11 @@ def _task(model: catalog.Model) -> Task[DecoderHeads]:
     def part(some: range, untrained: bool) -> Numbers:
         return model_service().ask(verbs.repeats, model.name, some.start, some.stop, untrained).result()
 
-    words = "Reading repeated random tokens"
-    return Task("repeats", (model.name, model.path), model.label, words, lambda: measured(model.name, part))
+    def revision() -> str:
+        return model_service().ask(verbs.find_revision, model.name).result()
+
+    words, of = "Reading repeated random tokens", (model.name, model.path)
+    return Task("repeats", of, model.label, words, lambda: measured(model.name, part, revision=revision))
 
 
 def _heads(model: catalog.Model) -> DecoderHeads | None:

@@ -33,7 +33,7 @@ from benchmarks.fuzz_values import any_event, any_json, any_query, any_value, lo
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor
 from benchmarks.watched import LETS_IN, watched
-from mha_viz.serving.back_messages import allowed_kind
+from mha_viz.serving.back_messages import read_allowed
 from tests.web_session import FIELDS, Element, Gone, WebSession
 
 AT_ONCE = 6  # visitors
@@ -283,7 +283,7 @@ async def _say(session: WebSession, message: BackMsg, act: Callable[[], Awaitabl
     answered."""
     for name, value in fields.items():
         setattr(message.rerun_script, name, value)
-    if allowed_kind(message.SerializeToString()):
+    if read_allowed(message.SerializeToString()):
         await act()
     else:
         await session.send(message)

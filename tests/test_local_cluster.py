@@ -75,6 +75,8 @@ def test_a_dashboard_answers_at_the_address_that_is_told_and_at_no_other() -> No
 
 
 def test_scratch_files_are_in_a_folder_of_this_account_alone_that_is_removed() -> None:
+    import dask
+
     def folder_of(dask_worker: Any) -> str:
         return str(dask_worker.local_directory)
 
@@ -87,6 +89,7 @@ def test_scratch_files_are_in_a_folder_of_this_account_alone_that_is_removed() -
             assert own.stat().st_uid == os.getuid()
         assert not own.exists()
         folders.append(own)
+        assert dask.config.get("temporary-directory") != str(own)
     assert folders[0] != folders[1]
 
 

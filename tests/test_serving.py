@@ -36,6 +36,7 @@ from mha_viz.models import folder
 from mha_viz.process import log
 from mha_viz.serving import session_limit as limit_module
 from mha_viz.serving import start, streamlit_parts, sweeping, waits
+from mha_viz.serving.back_messages import Allowed
 from mha_viz.serving.session_limit import Gate, SessionLimit, _Paced, _Tab, address_of
 from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
@@ -394,11 +395,9 @@ def test_an_address_has_its_share() -> None:
     assert (session_limit.refusal("10.0.0.2"), session_limit.taken) == ("", 4)
 
 
-_ACTS: Message = {"type": "websocket.receive", "bytes": BackMsg(rerun_script=ClientState()).SerializeToString()}
-_POLLS: Message = {
-    "type": "websocket.receive",
-    "bytes": BackMsg(rerun_script=ClientState(is_auto_rerun=True)).SerializeToString(),
-}
+_ACTION = Allowed("rerun_script", BackMsg(rerun_script=ClientState()))
+_POLL = Allowed("rerun_script", BackMsg(rerun_script=ClientState(is_auto_rerun=True)))
+_ACTS: Message = {"type": "websocket.receive", "bytes": _ACTION.message.SerializeToString()}
 _ENDS: Message = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=0).SerializeToString()}
 _AGAIN: Message = {"type": "websocket.send", "bytes": ForwardMsg(script_finished=2).SerializeToString()}
 
@@ -418,10 +417,10 @@ class Visits:
 
     def act_together(self, tabs: Sequence[object], seconds: float, model: str = "", visitor: str = "") -> None:
         """Act in tabs of as many visitors, or of one, and wait for the answers."""
-        action = BackMsg(rerun_script=ClientState(query_string=f"model={model}" if model else "")).SerializeToString()
+        action = ClientState(query_string=f"model={model}" if model else "")
         for tab in tabs:
-            message: Message = {"type": "websocket.receive", "bytes": action}
-            self.waits.note_received(tab, message, visitor or f"visitor {tab}")
+            received = Allowed("rerun_script", BackMsg(rerun_script=action))
+            self.waits.note_received(tab, received, visitor or f"visitor {tab}")
         self.now += seconds
         for tab in tabs:
             self.waits.note_sent(tab, _ENDS)
@@ -467,16 +466,16 @@ def test_what_has_not_ended_counts_from_its_latest_action(visits: Visits) -> Non
     for tab in range(20):
         visits.act(tab, 0.0)
     for tab in range(20, 30):
-        visits.waits.note_received(tab, _ACTS, f"visitor {tab}")
+        visits.waits.note_received(tab, _ACTION, f"visitor {tab}")
     visits.now += 2.4
     assert "wait more than 2 seconds" in visits.refusal
     for tab in range(20, 30):
-        visits.waits.note_received(tab, _ACTS, f"visitor {tab}")  # acts again, which ends the run before
+        visits.waits.note_received(tab, _ACTION, f"visitor {tab}")  # acts again, which ends the run before
         visits.waits.note_sent(tab, _AGAIN)
     assert visits.refusal == ""
     visits.now += 2.4
     for tab in range(20, 30):
-        visits.waits.note_received(tab, _POLLS, f"visitor {tab}")  # a timer's, which nobody asked for
+        visits.waits.note_received(tab, _POLL, f"visitor {tab}")  # a timer's, which nobody asked for
     assert "wait more than 2 seconds" in visits.refusal
 
 
@@ -532,7 +531,7 @@ def test_tabs_that_read_nothing_keep_nobody_out(visits: Visits) -> None:
     visits.come(*range(60), visitor="one")
     visits.come(*range(100, 119))
     for tab in range(60):
-        visits.waits.note_received(tab, _ACTS, "one")
+        visits.waits.note_received(tab, _ACTION, "one")
     for tab in range(100, 119):
         visits.act(tab, 0.0)
     visits.now += 3
@@ -562,8 +561,8 @@ def test_whoever_is_in_may_reload_while_others_wait(monkeypatch: pytest.MonkeyPa
     masked_anew = f"{XSRF}=2|02020304|a9bbccdd|1"  # of the same secret
     assert [asked(gate, "websocket", cookie=mine), asked(gate, "websocket", "10.0.0.9")] == [200, 200]
     for tab in range(20):
-        for end in (_ENDS, _POLLS):  # the second time, no end comes
-            session_limit.waits.note_received(tab, _ACTS, f"10.1.0.{tab}")
+        for end in (_ENDS, _AGAIN):  # the second time, no end comes
+            session_limit.waits.note_received(tab, _ACTION, f"10.1.0.{tab}")
             session_limit.waits.note_sent(tab, end)
     now = 110.0
     assert [asked(gate, cookie=masked_anew), asked(gate, address="10.0.0.9")] == [200, 200]
@@ -742,8 +741,9 @@ def test_a_socket_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -
     async def send(message: Message) -> None:
         sent.append(message)
 
+    assert limit_module.FIRST_MESSAGE == 5, "the seconds of which the documentation speaks"
     monkeypatch.setattr(limit_module, "FIRST_MESSAGE", 0.01)
-    assert run(_Paced(silence, send)())["type"] == "websocket.disconnect"
+    assert run(_Paced(silence, send)())[0]["type"] == "websocket.disconnect"
     assert [message["type"] for message in sent] == ["websocket.close"]
 
 

@@ -6,16 +6,20 @@ import ast
 import asyncio
 import logging
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from streamlit import config
 from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
 from streamlit.proto.ClientState_pb2 import ClientState
@@ -350,7 +354,14 @@ def test_all_parts_are_there_now_and_each_row_says_something_of_its_own() -> Non
 
 def test_the_package_asks_for_the_versions_that_were_tried() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert f"streamlit{TESTED['streamlit']}" in project["dependencies"]
+    asked = {one.name: one.specifier for one in map(Requirement, project["dependencies"])}
+    assert {part.owner.partition(".")[0] for part in PARTS} == TESTED.keys()
+    for package, versions in TESTED.items():
+        assert asked[package] == SpecifierSet(versions)
+        assert version(package) in asked[package]
+        for file in ("requirements.txt", "deploy/requirements.lock"):
+            (pinned,) = re.findall(rf"^{package}==([\d.]+)", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+            assert pinned in asked[package], file
 
 
 def test_every_name_that_is_taken_from_inside_streamlit_has_a_row() -> None:

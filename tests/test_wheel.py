@@ -63,7 +63,7 @@ def test_the_wheel_asks_for_ranges_that_hold_the_pins() -> None:
         assert RANGES[name].contains(version), name
 
 
-BY_MINOR = {"streamlit"}  # names inside it are used, which it may change (mha_viz/serving/streamlit_parts.py)
+BY_MINOR = {"streamlit", "uvicorn"}  # names inside are used, which may change (mha_viz/serving/streamlit_parts.py)
 
 
 def test_each_range_ends_before_the_next_major_or_minor_version() -> None:

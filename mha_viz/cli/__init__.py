@@ -20,7 +20,7 @@ from mha_viz.cli import exit_codes
 from mha_viz.cli.stops import Stops, end, kept_in_words
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.cli.usage import only_options
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import Cancelled, MhaVizError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args, words = argparse.Namespace(), ""
         try:
             code = _code_of(arguments, args)
-        except KeyboardInterrupt as stop:
+        except (KeyboardInterrupt, Cancelled) as stop:
             code, words = exit_codes.STOPPED, str(stop)
         if not stops.pressed and code != exit_codes.STOPPED:
             return code
@@ -58,6 +58,8 @@ def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
         parser().parse_args(arguments, args)
         args.run(args)
         print(end="", flush=True)  # so that a closed pipe is noticed here, not at exit
+    except Cancelled:
+        raise
     except MhaVizError as error:
         print(f"mha-viz: {one_line(only_options(str(error)))}", file=sys.stderr)
         return exit_codes.exit_code(error)

@@ -129,7 +129,8 @@ def report(
     Raises CorpusError for a profile without roles and for one of another model or of the same corpus, SettingError for
     other kinds and conditions, and where no role is left.
     """
-    listed = [replicated] if isinstance(replicated, Profile) else replicated
+    is_list = isinstance(replicated, Iterable) and not isinstance(replicated, str)
+    listed = replicated if is_list else [replicated]
     others = list_items(listed, "replicated", "Give profiles of the same model.")
     check_each((profile, *others), Profile, *PROFILE)
     every = profile.findings()

@@ -148,6 +148,13 @@ _WRITTEN = {
 }
 
 
+class Allowed(NamedTuple):
+    """A message that may be passed on."""
+
+    kind: str
+    message: BackMsg
+
+
 class _Field(NamedTuple):
     name: str
     written: int
@@ -160,13 +167,14 @@ class _NotAllowedError(Exception):
     """The message is not passed on."""
 
 
-def allowed_kind(data: bytes) -> str:
-    """The kind of a message that may be passed on; "" for all others."""
+def read_allowed(data: bytes) -> Allowed | None:
+    """A message that may be passed on; None for all others."""
     try:
         kind = _Walk(data).message(BackMsg.DESCRIPTOR, 0, len(data))
-        return kind if BackMsg.FromString(data).WhichOneof("type") == kind else ""
+        message = BackMsg.FromString(data)
     except (_NotAllowedError, DecodeError):
-        return ""
+        return None
+    return Allowed(kind, message) if message.WhichOneof("type") == kind else None
 
 
 def cost(kind: str, data: bytes) -> float:

@@ -20,7 +20,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
 from streamlit.runtime import Runtime
 
 from mha_viz.browser.bundle import page_style
-from mha_viz.serving.back_messages import allowed_kind, cost
+from mha_viz.serving.back_messages import Allowed, cost, read_allowed
 from mha_viz.serving.paths import STREAM, below, pages
 from mha_viz.serving.settings import ServerSettings, is_loopback
 from mha_viz.serving.visitors import Recent, browser_of
@@ -140,7 +140,7 @@ class Gate:
             self._session_limit.note_refused(visitor)
             await _refuse(scope, receive, send)
             return
-        tab = _Tab(_Paced(receive, send), send, self._session_limit.waits, visitor)
+        tab = _Tab(receive, send, self._session_limit.waits, visitor)
         self._session_limit.enter(address, visitor)
         VISITOR.set(f"{visitor} {id(tab)}")
         try:
@@ -159,17 +159,18 @@ class _Paced:
         self._tokens, self._at = float(BURST), time.monotonic()
         self._has_sent = False
 
-    async def __call__(self) -> Message:
+    async def __call__(self) -> tuple[Message, Allowed | None]:
+        """The next message, and what it is if it is Streamlit's."""
         while True:
             message = await (self._receive() if self._has_sent else self._first())
             if message["type"] != "websocket.receive":
-                return message
+                return message, None
             self._has_sent = True
             data = message.get("bytes") or b""
-            kind = allowed_kind(data)
-            await self._pay(cost(kind, data))
-            if kind:
-                return message
+            allowed = read_allowed(data)
+            await self._pay(cost(allowed.kind if allowed else "", data))
+            if allowed:
+                return message, allowed
 
     async def _pay(self, tokens: float) -> None:
         now = time.monotonic()
@@ -191,13 +192,14 @@ class _Tab:
     without asking for another message."""
 
     def __init__(self, receive: Receive, send: Send, waits: Waits, visitor: str) -> None:
-        self._receive, self._send = receive, send
+        self._paced, self._send = _Paced(receive, send), send
         self._waits, self._visitor = waits, visitor
 
     async def receive(self) -> Message:
         """The next message from the tab."""
-        message = await self._receive()
-        self._waits.note_received(self, message, self._visitor)
+        message, received = await self._paced()
+        if received:
+            self._waits.note_received(self, received, self._visitor)
         return message
 
     async def send(self, message: Message) -> None:

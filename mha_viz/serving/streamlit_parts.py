@@ -19,7 +19,7 @@ from mha_viz.errors import SettingError
 
 _LOG = logging.getLogger(__name__)
 
-TESTED = {"streamlit": ">=1.67,<1.68", "uvicorn": ">=0.54,<0.55"}  # the versions with which the tests pass
+TESTED = {"streamlit": ">=1.67,<1.68", "uvicorn": ">=0.54,<0.55"}  # with which the tests pass
 
 
 class LibraryPart(NamedTuple):
@@ -36,8 +36,7 @@ class LibraryPart(NamedTuple):
     loss: str = ""
     made_by: str = ""
     arguments: str = ""
-    upstream: str = ""
-    versions: tuple[str, ...] = ("1.67.0",)
+    upstream: str = ""  # the issue there, where there is one
 
     @property
     def label(self) -> str:
@@ -77,6 +76,7 @@ PARTS: tuple[LibraryPart, ...] = (
         _LATEST,
         "mha_viz.serving.messages:rely_on_the_latest",
         "self, client_state",
+        "streamlit/streamlit#15816",
     ),
     LibraryPart(
         _SESSION,
@@ -85,6 +85,7 @@ PARTS: tuple[LibraryPart, ...] = (
         _LATEST,
         "mha_viz.serving.messages:note_enqueued",
         "self, msg",
+        "streamlit/streamlit#15816",
     ),
     LibraryPart(
         "streamlit.runtime.state.session_state:WStates",
@@ -124,6 +125,7 @@ PARTS: tuple[LibraryPart, ...] = (
         _FETCHED,
         "mha_viz.serving.sweeping:keep_until_fetched",
         "self",
+        "streamlit/streamlit#5834",
     ),
     LibraryPart(_FILES, "_file_metadata", "the files that have been made", _FETCHED),
     LibraryPart(f"{_RENDERER}.manifest_scanner", "ComponentConfig", "announces the code as files", _COMPONENTS),
@@ -156,6 +158,7 @@ PARTS: tuple[LibraryPart, ...] = (
         made_by="mha_viz.serving.sweeping:end_lost_sessions",
         arguments="self, session_storage, uploaded_file_manager, script_cache, message_enqueued_callback, "
         "on_script_error",
+        upstream="streamlit/streamlit#12506",
     ),
     LibraryPart(_SESSIONS, "_session_storage", "the sessions that wait for a reconnect"),
     LibraryPart("streamlit.runtime:Runtime", "_session_mgr", "the sessions"),
@@ -175,6 +178,7 @@ PARTS: tuple[LibraryPart, ...] = (
         "_get_uvicorn_config_kwargs",
         "limits on messages and connections",
         made_by="mha_viz.serving.connections:limit_connections",
+        upstream="Kludex/uvicorn#157",
     ),
     LibraryPart("uvicorn.protocols.http.auto", "AutoHTTPProtocol", "limits on connections"),
     LibraryPart(_CONNECTION, "connection_made", "limits on connections", arguments="self, transport"),

@@ -14,9 +14,10 @@ from urllib.parse import parse_qs
 
 from google.protobuf.message import DecodeError
 from starlette.types import Message
-from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
+
+from mha_viz.serving.back_messages import Allowed
 
 RECENT = 30.0  # seconds
 FEWEST = 20  # recent actions that say anything
@@ -56,15 +57,13 @@ class Waits:
         self._acted: set[object] = set()  # open tabs that have acted
         self._models: set[str] = set()  # models that have answered since somebody came
 
-    def note_received(self, tab: object, message: Message, visitor: str = "") -> None:
+    def note_received(self, tab: object, received: Allowed, visitor: str = "") -> None:
         """Note a message from a visitor's tab. An action takes the place of the one before, whose run it ends."""
-        received = BackMsg()
-        if not _is_read(received, message.get("bytes")) or received.WhichOneof("type") != "rerun_script":
-            return
-        if received.rerun_script.is_auto_rerun:  # a timer's: nobody waits for it
+        asked = received.message.rerun_script
+        if received.kind != "rerun_script" or asked.is_auto_rerun:  # a timer's: nobody waits for it
             return
         self.actions += 1
-        model = next(iter(parse_qs(received.rerun_script.query_string).get("model", [])), "")
+        model = next(iter(parse_qs(asked.query_string).get("model", [])), "")
         counts = tab in self._acted and model in self._models
         self._begun[tab] = _Action(time.monotonic(), visitor, model, counts)
         self._acted.add(tab)
@@ -145,8 +144,8 @@ class Waits:
         return {stat.family_name: [stat] for stat in stats if family_names is None or stat.family_name in family_names}
 
 
-def _is_read(into: BackMsg | ForwardMsg, sent: bytes | None) -> bool:
+def _is_read(into: ForwardMsg, sent: bytes) -> bool:
     try:
-        return bool(sent) and into.ParseFromString(sent or b"") > 0
+        return bool(sent) and into.ParseFromString(sent) > 0
     except DecodeError:
         return False

@@ -110,7 +110,7 @@ def test_third_person_pronouns() -> None:
         ("Ursula von der Leyen left .", ""),
         ("Dan met Ben as Era Con men sat on Big Sur .", "en"),
         ("Her son hit a ton of sand over in the UN .", "en"),
-        ("A crème de la crème is no pièce de résistance .", "en"),
+        ("A crème de la crème is no pièce de résistance .", ""),
         ("The bin was hot and the hut so man hid .", "en"),
         ("I was in Rome and saw a man die .", "en"),
         ("I am so hot in an oven", "en"),

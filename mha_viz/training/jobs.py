@@ -70,7 +70,7 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array, elsewhere: C
         own_signs = [sign for sign, heads in signs.items() if heads[head] and sign not in shared]
         alone += [f"{name} does {_join(own_signs)}"] if own_signs else []
     without = [f"no head does {_join(undone, 'or')}"] if undone else []
-    is_idle = ~jobs.any(axis=1) & [name not in busy_elsewhere for name in names]
+    is_idle = ~jobs.any(axis=1) & np.array([name not in busy_elsewhere for name in names], bool)
     idle = _list_heads(names, is_idle)
     without += [f"{idle} no job"] if idle else []
     together = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]

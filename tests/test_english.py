@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mha_viz.text.english import is_closed_class, is_pronoun, nouns
+from mha_viz.text.english import is_closed_class, is_code, is_pronoun, nouns
 from mha_viz.text.languages import has_other_letters, language_of
 
 
@@ -20,6 +20,9 @@ from mha_viz.text.languages import has_other_letters, language_of
         ("THE CAPTAIN SOLD THE SHIP .", "CAPTAIN SHIP"),
         ("They go to London and read books .", "London books"),
         ("He saw dogs and fed them .", "dogs"),
+        ("The rich gave the poor two cuts and a cut .", "cuts cut"),
+        ("Two broke , three hit , and the old saw fell .", ""),
+        ("Meanwhile , Suddenly was sold .", "Suddenly"),
         ("I said I know what you mean , okay ?", ""),
         ("In 2024 it rained .", ""),
         ("", ""),
@@ -28,6 +31,46 @@ from mha_viz.text.languages import has_other_letters, language_of
 def test_what_may_be_a_noun_or_a_name(text: str, found: str) -> None:
     words = text.split()
     assert [word for word, is_noun in zip(words, nouns(words), strict=True) if is_noun] == found.split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def he(it): return it",
+        "for i in it: print(he)",
+        "if (it) { stop }",
+        "it += 1",
+        "x -> it",
+        "<b>it</b>",
+        "it.bark()",
+        "dog[it]",
+        "int it;",
+        "import dogs as it",
+        "while it: break",
+        "SELECT it FROM dogs",
+    ],
+)
+def test_a_program_is_recognised(text: str) -> None:
+    assert is_code(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The dog (it) barked.",
+        "The student(s) lost their keys; they wept.",
+        "The dog[1] barked: it slept.",
+        "See https://a.b/c?it=3, where it is.",
+        "NASA(USA) built it.",
+        "Import it from there!",
+        "He said: it returns.",
+        "I :( and she :)",
+        "3 < 4, and it is - as he/she said - true!",
+        "",
+    ],
+)
+def test_a_text_with_brackets_is_no_program(text: str) -> None:
+    assert not is_code(text)
 
 
 @pytest.mark.parametrize("word", ["the", "Because", "THEY", "didn't", "it’s", "won't", "you'll", "cannot", "I"])
@@ -58,6 +101,17 @@ def test_third_person_pronouns() -> None:
         ("O cão não atravessou a rua porque estava cansado .", "pt"),
         ("De hond blafte omdat hij honger had .", "nl"),
         ("The animal did not cross the street .", "en"),
+        ("Maria de la Cruz lost her keys .", "en"),
+        ("The man wore a hat in the den .", "en"),
+        ("Soldiers die when war comes .", "en"),
+        ("Oscar de la Hoya hurt himself .", "en"),
+        ("Juan de la Cruz , Oscar de los Santos and El Greco met .", "en"),
+        ("Ludwig van der Berg flew to Rio de Janeiro , Las Vegas and Los Angeles .", "en"),
+        ("Ursula von der Leyen left .", ""),
+        ("Dan met Ben as Era Con men sat on Big Sur .", "en"),
+        ("Her son hit a ton of sand over in the UN .", "en"),
+        ("A crème de la crème is no pièce de résistance .", ""),
+        ("The bin was hot and the hut so man hid .", "en"),
         ("I was in Rome and saw a man die .", "en"),
         ("I am so hot in an oven", "en"),
         ("asdf qwer zxcv", ""),

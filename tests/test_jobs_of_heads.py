@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mha_viz.training import lab
-from mha_viz.training.jobs import DOES, describe_jobs, find_jobs, has_shared_job
+from mha_viz.training.jobs import DOES, SIGNS, describe_jobs, find_jobs, has_shared_job
 from mha_viz.training.lab import CURRENT, EXPERIMENTS, PAIR, PENALTY, RANDOM
+from mha_viz.training.predictions import write_verdict
 from mha_viz.training.record import Array
+from mha_viz.ui.lab.learning import TOYS, jobs_on_maps
 
 WORDS = 6
 BEFORE = np.arange(WORDS) - 1  # no word stands before the first
@@ -75,6 +78,43 @@ def test_maps_without_marks_say_nothing_of_jobs() -> None:
     only = np.stack([BEFORE, np.full(WORDS, -1)], axis=1)
     assert describe_jobs(["H0"], head()[None], only) == "No head does ○."
     assert describe_jobs(["H0", "H1"], np.stack([head(1), head()]), only) == "H0 does ○; H1 has no job."
+
+
+def test_of_what_is_said_elsewhere_the_contrary_is_not_said() -> None:
+    maps = np.stack([head(1), head(), head()])
+    assert describe_jobs("ABC", maps, PLACES) == "A does ○; no head does □; B and C have no job."
+    assert describe_jobs("ABC", maps, PLACES, [("□", "B")]) == "A does ○; C has no job."
+    assert describe_jobs("BC", maps[1:], PLACES, [("□", "B")]) == "No head does ○."
+    assert describe_jobs("BC", maps[1:], PLACES, [("□", "B"), ("○", "C")]) == ""
+
+
+VERDICTS = {
+    **{
+        f"{experiment} {number}": lab.compared(None, lab.stored(experiment), number)
+        for experiment in EXPERIMENTS
+        for number in range(len(lab.stored(experiment).runs))
+    },
+    **{
+        f"{name} {model}": write_verdict(
+            toy.options, outcome := toy.outcome(model), None, jobs_on_maps(name, model, outcome)
+        )
+        for name, toy in TOYS.items()
+        for model in toy.trainings
+    },
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_the_two_halves_of_a_verdict_do_not_contradict_each_other(name: str) -> None:
+    first, second = re.split(r"[.] (?=On these maps|No head|[HL]\d)|$", VERDICTS[name], maxsplit=1)
+    undone = "".join(re.findall(r"[Nn]o head does ([^;.]*)", second))
+    idle = re.findall(r"\w+", "".join(re.findall(r"([^;:]*) (?:has|have) no job", second)))
+    for sign, head in re.findall(rf"([{SIGNS}]) (L\dH\d)", first):
+        assert sign not in undone
+        assert head not in idle
+    assert "different heads" not in first, "heads that share a job may have different weights"
+    if "same job" in first:
+        assert ("share" in second) == first.startswith("Some")
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -390,7 +390,7 @@ def test_what_a_toy_shows_follows_its_numbers() -> None:
     assert verdict.startswith(f"Not as you expected: the work is divided among heads; {best}. On these maps: ")
     hidden = playing(learned(trained="hidden"))["verdict"]
     assert "new sentences: ○ L1H1, □ L1H2. " in hidden, "it did not learn whom a pronoun refers to"
-    assert "no head does ○ or ◇" in hidden
+    assert "On these maps: L1H2 does □; no head does ◇; " in hidden
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
     jobs = "L0H0 and L0H3 share ○; L1H0, L1H1, L1H2 and L1H3 share □: six heads, two jobs."
     assert second == (f"As you expected, the second layer finds it. On these maps: L0H1 and L0H2 have no job; {jobs}")

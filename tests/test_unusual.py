@@ -265,15 +265,36 @@ def test_what_a_pronoun_refers_to_comes_first_also_where_it_is_weak_and_only_fro
     assert (first.kind, "".join(first.words)) == ("pronoun", "L0H2 links “it” to “dog”, 0.24 (weak).")
     assert (second.kind, second.query) == ("link", 6)
     assert all(one.kind != "pronoun" for one in unusual(attention, (role("syntax", "nsubj dep_to_head"),)))
-    assert all(one.kind != "pronoun" for one in unusual(read(column(0)), roles))  # it would be 0.00
+    assert all(one.kind != "pronoun" for one in unusual(read(column(0)), roles))
     before = ("[CLS]", "it", "barked", "because", "the", "dog", "slept", ".", "[SEP]")
     assert "pronoun" not in said(unusual(read(link_from(1, 5), before), roles))
+
+
+@pytest.mark.parametrize(("share", "is_said"), [(0.045, False), (0.055, True)])
+def test_a_pronoun_has_no_link_below_what_a_drawn_link_needs_for_a_number(share: float, is_said: bool) -> None:
+    def faint(rows: np.ndarray) -> None:
+        rows[5] = 0
+        rows[5, 2], rows[5, 0] = share, 1 - share
+
+    assert ("pronoun" in said(unusual(read(faint), (role("coreference"),)))) == is_said
+
+
+def test_a_capital_at_the_beginning_of_each_sentence_makes_no_name() -> None:
+    words = ("[CLS]", "Suddenly", "it", "broke", "[SEP]", "Quickly", "it", "fell", "[SEP]")
+    assert not Seen(read(None, words), {}).nouns.any()
+    assert Seen(read(None, ("[CLS]", "Anna", "saw", "Quickly", "[SEP]")), {}).nouns.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_programs_have_no_pronouns() -> None:
+    for text, is_code in (("dog = it", True), ("the dog , it", False)):
+        words = ("[CLS]", *text.split(), "[SEP]")
+        assert Seen(read(None, words), {}).pronouns.any() != is_code
 
 
 @pytest.mark.parametrize(("text", "is_said"), [("it was Hund und Mann", True), ("der Hund war her und müde", False)])
 def test_pronouns_are_those_of_english(text: str, is_said: bool) -> None:
     words = ("[CLS]", "Der" if not is_said else "The", "dog", *text.split(), "[SEP]")
-    found = said(unusual(read(None, words), (role("coreference"),)))
+    found = said(unusual(read(None, words, "even"), (role("coreference"),)))
     assert ("pronoun" in found) == is_said
 
 

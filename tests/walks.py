@@ -250,7 +250,7 @@ KIND = link_exactly("syntax")
 TWO_STACKS = "A_FOLDER"  # in a path: the folder of a small encoder–decoder, which a test makes
 STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
 TRAINING = "/roles?model=toy@400&corpus=folder"  # on a server whose folder has the profiles of two steps
-GERMAN = "/?text=Das Tier überquerte die Straße nicht, weil es zu müde war."
+RUSSIAN = "/?text=Кошка спит на диване, потому что она устала."
 # The walks: a path with its parameters, and the controls that change the address, one after another. Whether known
 # roles are shown does not: the browser remembers it.
 WALKS: Mapping[str, Mapping[str, Walk]] = {
@@ -392,7 +392,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
             "training_step", lambda page: page.get_by_role("slider", name="Training step").press("ArrowLeft")
         ),
     },
-    GERMAN: {
+    RUSSIAN: {
         "the model of many languages": Walk(
             "read_multilingual", answered(button("Read it with", exact=False), "Try again")
         ),

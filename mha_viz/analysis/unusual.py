@@ -118,7 +118,7 @@ ROWS = 3  # the fewest words from which a pattern of a head can be told
 PATTERN = 0.5  # the least share for a pattern
 LINK, APART = 0.25, 2  # a link: its least weight, and the least distance of its ends in words
 WEAK = 0.3  # below this weight, the link from a pronoun is called weak,
-NOTHING = 0.005  # and below this one, which would be written as 0.00, there is none
+NOTHING = 0.05  # and below this one there is none, as no number stands on a drawn link
 
 Flags = npt.NDArray[np.bool_]
 Values = npt.NDArray[np.float64]
@@ -176,23 +176,31 @@ class Seen:
 
     @cached_property
     def pronouns(self) -> Flags:
-        """[word]: whether it is a third-person pronoun; none in a text of another language than English."""
-        is_english = self.language in ("", languages.ENGLISH)
+        """[word]: whether it is a third-person pronoun; none in a text of another language than English, or in a
+        program."""
+        typed = self.attention.text
+        is_english = self.language in ("", languages.ENGLISH) and not english.is_code(f"{typed.text}\n{typed.pair}")
         pronouns: Flags = np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.known
         return pronouns
 
     @cached_property
+    def functions(self) -> Flags:
+        """[word]: whether it is a function word of the text's language."""
+        functions: Flags = np.array([languages.is_function_word(word, self.language) for word in self.words], bool)
+        return functions
+
+    @cached_property
     def nouns(self) -> Flags:
-        """[word]: whether it may be a noun or a name."""
-        nouns: Flags = np.array(english.nouns(self.words), bool) & self.known & ~self.special
+        """[word]: whether it may be a noun or a name. A sentence begins after a special token as after a full stop."""
+        words = ["." if special else word for word, special in zip(self.words, self.special, strict=True)]
+        nouns: Flags = np.array(english.nouns(words), bool) & self.known & ~self.functions
         return nouns
 
     @cached_property
     def linked(self) -> Flags:
         """[query, key]: the links that can be said: not between two function words, and from a pronoun only to an
         earlier noun or name, because any other is read as what it refers to."""
-        is_function = np.array([languages.is_function_word(word, self.language) for word in self.words], bool)
-        pairs = np.logical_and.outer(self.known, self.known) & ~np.logical_and.outer(is_function, is_function)
+        pairs = np.logical_and.outer(self.known, self.known) & ~np.logical_and.outer(self.functions, self.functions)
         linked: Flags = pairs & (~self.pronouns[:, None] | self.referents)
         return linked
 

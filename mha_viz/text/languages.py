@@ -1,8 +1,10 @@
 """The function words of languages with Latin letters, by which a text's language is recognised; letters of other
 scripts.
 
-The lists are short: the most frequent articles, pronouns, prepositions, conjunctions and auxiliaries of each language,
-without forms that are content words of another (Italian "ai"). Those of English are in :mod:`mha_viz.text.english`.
+The lists are short: the most frequent articles, pronouns, prepositions, conjunctions and auxiliaries of each language.
+Those of English are in :mod:`mha_viz.text.english`. A form that is also an English content word, an abbreviation or a
+first name ("die", "war", "UN") does not tell the language, nor does one between names or before a name at the beginning
+("Oscar de la Hoya", "Los Angeles").
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from types import MappingProxyType
 from mha_viz.text import english
 
 ENGLISH = "en"
-LEAST = 2  # different function words of a language, and more than English has, from which on a text is in it
+LEAST = 2  # different function words of a language from which on a text is in it,
+TIMES = 2  # and at least so many times as many as of English
 LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
     ENGLISH: english.FUNCTION_WORDS,
     "de": english.listed(
@@ -53,6 +56,16 @@ LANGUAGES: Mapping[str, frozenset[str]] = MappingProxyType({
     ),
 })  # fmt: skip
 
+# What stands in names of people and places.
+PARTICLES = english.listed("de du des del della di da do dos das la le les los las el al von van der den ter zu y e")
+# Forms that do not tell the language, because English text has them.
+AMBIGUOUS = english.listed(
+    "die war hat man den bin hut mit um im her bald wand "
+    "l un des ma son ton ses tes pas plus sur par pour sans est si tu te ce au en y a on "
+    "o con sin era mi fan per al ha come fra io che do as no os com mas um com dos e i u "
+    "hem ben met door van dan over onder na hun kan als we te om op of had was is in"
+)
+
 
 def parts_of(word: str) -> list[str]:
     """The parts of a word around its apostrophes, in lower case: "qu'il" has two."""
@@ -61,22 +74,43 @@ def parts_of(word: str) -> list[str]:
 
 def language_of(words: Sequence[str]) -> str:
     """The code of the language that a text is in, by its function words; empty where that is not clear: LEAST that
-    English has not, and more than are English alone, make another language, and one that no other has makes English."""
+    tell it, and at least TIMES as many as of English alone, make another language, and one that no other has makes
+    English. ``words``: in order, without punctuation."""
     read = {part for word in words for part in parts_of(word)}
-    own = {code: read & known - LANGUAGES[ENGLISH] for code, known in LANGUAGES.items()}
+    telling = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _telling(words[i])}
+    own = {code: telling & known - LANGUAGES[ENGLISH] for code, known in LANGUAGES.items()}
     best = max(own, key=lambda code: len(own[code]))
     of_english = read & LANGUAGES[ENGLISH] - LANGUAGES[best] if own[best] else read & LANGUAGES[ENGLISH]
-    if len(own[best]) >= LEAST and len(own[best]) > len(of_english):
+    if len(own[best]) >= LEAST and len(own[best]) >= TIMES * len(of_english):
         return best
     return ENGLISH if len(of_english) > len(own[best]) else ""
 
 
+def _is_in_name(words: Sequence[str], at: int) -> bool:
+    """Whether a word stands in a name as "de" and "la" do in "Oscar de la Hoya" and "Los" in "Los Angeles": it and
+    those beside it are PARTICLES up to a capital, and there is one on either side or, within the text, its own."""
+    after = next((word for word in words[at + 1 :] if _ends_particles(word)), "")
+    before = next((word for word in words[at::-1] if _ends_particles(word) or word[:1].isupper()), "")
+    is_within = at > 0 or not words[at][:1].isupper()
+    return is_within and words[at].casefold() in PARTICLES and after[:1].isupper() and before[:1].isupper()
+
+
+def _ends_particles(word: str) -> bool:
+    return word[:1].isupper() or word not in PARTICLES
+
+
 def is_function_word(word: str, language: str = ENGLISH) -> bool:
     """Whether a word is an article, pronoun, preposition, conjunction, particle or auxiliary of a language, contracted
-    or not; of English where the language is not known (empty)."""
-    if language in ("", ENGLISH):
-        return english.is_closed_class(word)
+    or not; of any where the language is not known (empty). In English text, "de la" in a name counts as well."""
+    if language == ENGLISH:
+        return english.is_closed_class(word) or word in PARTICLES
+    if not language:
+        return is_function_word(word) or any(part in known for part in _telling(word) for known in LANGUAGES.values())
     return any(part in LANGUAGES[language] for part in parts_of(word))
+
+
+def _telling(word: str) -> set[str]:
+    return {*parts_of(word)} - AMBIGUOUS
 
 
 def has_other_letters(words: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -48,26 +48,30 @@ def has_shared_job(jobs: Array) -> bool:
     return bool((jobs.sum(axis=0) > 1).any())
 
 
-def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
+def describe_jobs(names: Sequence[str], maps: Array, places: Array, elsewhere: Collection[tuple[str, str]] = ()) -> str:
     """Say which head does which job, such as "H0 does ○; H1, H2 and H3 share □: three heads, one job."
 
-    Returns an empty text where the maps have no marks. ``names``: of the heads; for the rest see :func:`find_jobs`.
+    Returns an empty text where the maps have no marks, or nothing is left to say. ``names``: of the heads;
+    ``elsewhere``: signs and heads of which it is said beside this, from more than these maps, that the head does the
+    job: of these it is not said that no head does it, or that they have no job. For the rest see :func:`find_jobs`.
     """
     jobs = find_jobs(maps, places)
     signs = dict(zip(SIGNS, jobs.T, strict=False))  # [head] of each
     marked = [sign for sign, keys in zip(SIGNS, places.T, strict=False) if (keys >= 0).any()]
     if not marked:
         return ""
+    done_elsewhere, busy_elsewhere = {sign for sign, _ in elsewhere}, {head for _, head in elsewhere}
+    undone = [sign for sign in marked if not signs[sign].any() and sign not in done_elsewhere]
     if not jobs.any():
-        return f"No head does {_join(marked, 'or')}."
+        return f"No head does {_join(undone, 'or')}." if undone else ""
     shared = {sign: heads for sign, heads in signs.items() if heads.sum() > 1}
     alone: list[str] = []
     for head, name in enumerate(names):
         own_signs = [sign for sign, heads in signs.items() if heads[head] and sign not in shared]
         alone += [f"{name} does {_join(own_signs)}"] if own_signs else []
-    undone = [sign for sign in marked if not signs[sign].any()]
     without = [f"no head does {_join(undone, 'or')}"] if undone else []
-    idle = _list_heads(names, jobs.sum(axis=1) == 0)
+    is_idle = ~jobs.any(axis=1) & np.array([name not in busy_elsewhere for name in names], bool)
+    idle = _list_heads(names, is_idle)
     without += [f"{idle} no job"] if idle else []
     together = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
     sentence = "; ".join([*alone, *without, *together])

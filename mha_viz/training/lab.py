@@ -235,7 +235,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             "twice its slice of W_O would answer the same. Such a layer has three heads and pays for four.",
             source="Goodfellow et al. 2016, section 8.4; three beside four are this lab’s.",
             prediction="Of four heads, H2 and H3 start equal. After training …",
-            options={"three": "there are three different heads", "four": "there are four"},
+            options={"three": "of the four, two still have equal weights", "four": "all four have different weights"},
             outcome=predictions.of_pair,
             statements=statements.of_pair,
         ),

@@ -18,10 +18,12 @@ MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
-    """What a result shows: one of the options, and the numbers behind it as a clause, if there are any."""
+    """What a result shows: one of the options, and the numbers behind it as a clause, if there are any. ``doing``: the
+    signs and heads of which the clause says that the head does this job."""
 
     option: str
     evidence: str = ""
+    doing: tuple[tuple[str, str], ...] = ()
 
 
 def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | None, jobs: str = "") -> str:

@@ -324,7 +324,7 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
 
 def say_unknown(attention: Attention) -> None:
     """Say which words the tokenizer has no piece for: the model reads [UNK] in their place. The model of many languages
-    is offered for letters of another script, and for another language that is recognised."""
+    is offered for letters of another script."""
     unknown = say_unknown_words(attention)
     models = {model.name: model for model in catalog.offered()}
     of_english = attention.model in models and models[attention.model].english
@@ -332,9 +332,8 @@ def say_unknown(attention: Attention) -> None:
     if foreign:
         remark(f"{catalog.resolve(attention.model).label} reads English; {foreign}")
     words = [token.text for text in _texts(attention) for token in text.by_words().without_special().tokens]
-    other_letters = (unknown or of_english) and languages.has_other_letters(words)
-    other_language = foreign and languages.language_of(words) not in ("", languages.ENGLISH)
-    if (other_letters or other_language) and MULTILINGUAL in models and attention.model != MULTILINGUAL:
+    is_other_script = (unknown or of_english) and languages.has_other_letters(words)
+    if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Read it with {plain(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
 

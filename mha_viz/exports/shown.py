@@ -22,7 +22,7 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
 from mha_viz.exports.formats import CELL, ORIGIN, PLACE, cell, decimals, origin, place
-from mha_viz.model_names import cite_model
+from mha_viz.model_names import name_in_column
 from mha_viz.text import clean
 
 BESIDE = ("panel", "name", "model")
@@ -124,7 +124,7 @@ def _table_beside(several: Several, file: BinaryIO) -> None:
     file.write((",".join((*BESIDE, *PLACE, *numbers, *ORIGIN)) + "\n").encode())
     for count, (shown, name, of_panel) in enumerate(zip(*several, of_panels, strict=True), 1):
         at = numbers.index(of_panel)
-        before = f"{count},{cell(clean(name))},{cell(clean(cite_model(shown.model)))},"
+        before = f"{count},{cell(clean(name))},{cell(clean(name_in_column(shown.model)))},"
         for line in _lines(shown, before, ("," * at, "," * (len(numbers) - 1 - at))):
             file.write(line)
 
@@ -274,7 +274,7 @@ def _named(shown: Shown) -> dict[str, Any]:
 
 def _heading(shown: Shown) -> dict[str, Any]:
     facts = {
-        "model": cite_model(shown.model),
+        "model": name_in_column(shown.model),
         "revision": shown.revision,
         "text": shown.queries.text,
         "pair": shown.queries.pair,

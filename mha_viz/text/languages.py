@@ -63,12 +63,12 @@ def language_of(words: Sequence[str]) -> str:
     """The code of the language that a text is in, by its function words; empty where that is not clear: LEAST that
     English has not, and more than are English alone, make another language, and one that no other has makes English."""
     read = {part for word in words for part in parts_of(word)}
-    own = {code: read & known - LANGUAGES[ENGLISH] for code, known in LANGUAGES.items()}
-    best = max(own, key=lambda code: len(own[code]))
-    of_english = read & LANGUAGES[ENGLISH] - LANGUAGES[best] if own[best] else read & LANGUAGES[ENGLISH]
-    if len(own[best]) >= LEAST and len(own[best]) > len(of_english):
+    alone = {code: read & words_of - LANGUAGES[ENGLISH] for code, words_of in LANGUAGES.items()}
+    best = max(alone, key=lambda code: len(alone[code]))
+    of_english = read & LANGUAGES[ENGLISH] - LANGUAGES[best] if alone[best] else read & LANGUAGES[ENGLISH]
+    if len(alone[best]) >= LEAST and len(alone[best]) > len(of_english):
         return best
-    return ENGLISH if len(of_english) > len(own[best]) else ""
+    return ENGLISH if len(of_english) > len(alone[best]) else ""
 
 
 def is_function_word(word: str, language: str = ENGLISH) -> bool:

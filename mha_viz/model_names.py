@@ -1,4 +1,4 @@
-"""What models are called: in captions and files by what a reader can look up, in errors and on menus briefly."""
+"""Name models: in captions and files by what a reader can look up, in errors and on menus briefly."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def label_model(model: str) -> str:
 
 
 def display_name_of(model: str) -> str:
-    """What the user of a model or its files call it; empty if they do not say."""
+    """Return what the user of a model or its files call it; empty if they do not say."""
     return model.display_name if isinstance(model, ModelName) else ""
 
 
@@ -111,7 +111,7 @@ def is_hub_id(name: str) -> bool:
 
 
 def name_in_config(folder: str, config: Mapping[str, object]) -> str:
-    """What the config of a model in a folder calls it; empty if it says nothing that can be looked up.
+    """Return what the config of a model in a folder calls it; empty if it says nothing that can be looked up.
 
     ``name`` is the model's own. ``_name_or_path`` says from what the files were loaded, which of a fine-tuned model is
     the one it began with: where the folder has another name, both are given.

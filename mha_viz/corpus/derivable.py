@@ -37,7 +37,7 @@ BE, DO = {True: ("was", "were"), False: ("is", "are")}, {True: ("did", "did"), F
 
 Ends = frozenset[int]
 Matcher = Callable[[Sequence[str], int], Ends]
-"""Of a part of a sentence: where it can end if it begins at a place among the words."""
+"""Find where a part of a sentence can end if it begins at a place among the words."""
 
 
 def is_derivable(forms: Sequence[str]) -> bool:

@@ -76,9 +76,18 @@ def compare(
     _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
     most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
-        panels, held, view, kind, places.drawn, theme, not size.transparent,
-        height=most_high, spacing=ON_PAPER, unnamed=places.unnamed,
-    )  # fmt: skip
+        panels,
+        held,
+        view,
+        kind,
+        places.drawn,
+        theme,
+        not size.transparent,
+        math.inf,
+        most_high,
+        ON_PAPER,
+        places.unnamed,
+    )
     marks, bottom = _rows(panels, drawings, places, theme)
     foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)  # all are alike
     hardly_seen = (faint_links if kind == "links" else faint_cells)(view, parts)
@@ -121,7 +130,7 @@ class PanelRows(NamedTuple):
 
 
 def _places(every: Sequence[Axes], kind: As, across: int, whole: float) -> PanelRows:
-    """Of panels with these tokens; if all have the same rows, these are named once in each row of panels."""
+    """Place panels with these tokens; if all have the same rows, these are named once in each row of panels."""
     if kind == "links":
         return PanelRows(across, whole, 0.0, frozenset())
     rows = {tuple((unit.text, unit.special) for unit in axes.rows) for axes in every}
@@ -195,7 +204,7 @@ def columns_for(count: int, width: float, kind: As) -> int:
 
 
 class PanelDrawing(NamedTuple):
-    """What is drawn of a panel; ``missing``: what is said of labels that are left out."""
+    """Hold the drawing of a panel; ``missing``: what is said of labels that are left out."""
 
     marks: tuple[Mark, ...]
     height: float

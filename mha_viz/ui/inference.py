@@ -340,8 +340,8 @@ def say_unknown(attention: Attention) -> None:
 
 
 def say_unknown_words(attention: Attention) -> bool:
-    """As :func:`say_unknown`, without an offer to read the text with another model; returns whether there are any. Of
-    the toy, say also that a text is no sentence of its grammar."""
+    """Do as :func:`say_unknown`, without an offer to read the text with another model; return whether there are any.
+    Of the toy, say also that a text is no sentence of its grammar."""
     words = [t for text in _texts(attention) for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):

@@ -74,19 +74,9 @@ def compare(
     scale = span(view.scale, parts)
     few = next(filter(None, (few_links(axes, view) for axes in every if kind == "links")), "")
     _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
-    most_high = size.tallest / math.ceil(len(panels) / across) - ABOVE - below
+    high = size.tallest / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
-        panels,
-        held,
-        view,
-        kind,
-        places.drawn,
-        theme,
-        not size.transparent,
-        math.inf,
-        most_high,
-        ON_PAPER,
-        places.unnamed,
+        panels, held, view, kind, places.drawn, theme, not size.transparent, math.inf, high, ON_PAPER, places.unnamed
     )
     marks, bottom = _rows(panels, drawings, places, theme)
     foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)  # all are alike

@@ -22,6 +22,7 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
 from mha_viz.exports.formats import CELL, ORIGIN, PLACE, cell, decimals, origin, place
+from mha_viz.exports.registry import drawing_suffixes
 from mha_viz.model_names import name_in_column
 from mha_viz.text import clean
 
@@ -255,6 +256,11 @@ _WRITERS: Mapping[type, Mapping[str, ShownWriter]] = MappingProxyType(
 def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
     """The suffixes that numbers of a figure can have, those of a chart if ``kind`` is Table."""
     return tuple(_WRITERS[kind])
+
+
+def figure_suffixes() -> tuple[str, ...]:
+    """List every suffix that a figure can be saved with."""
+    return (*drawing_suffixes(), ".html", *shown_suffixes())
 
 
 def _array(shown: Shown) -> str:

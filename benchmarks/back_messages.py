@@ -56,7 +56,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 class Cost(NamedTuple):
-    """What messages cost: the longest silence in seconds, the memory, the log in bytes and in lines a second a tab."""
+    """Hold the cost of messages: the longest silence in seconds, memory, the log in bytes and lines a second a tab."""
 
     kinds: Counter[str]
     silence: float

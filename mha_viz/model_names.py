@@ -1,4 +1,4 @@
-"""What models are called: in captions and files by what a reader can look up, in errors and on menus briefly."""
+"""Name models: in captions and files by what a reader can look up, in errors and on menus briefly."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ HUB_IDS: Mapping[str, str] = MappingProxyType(
         "gpt2": "openai-community/gpt2",
     }
 )
-OWN = ("toy", "repeater")  # trained by this project
+TRAINED_HERE = ("toy", "repeater")  # trained by this project
 _FILE_DIGEST = ("minilm",)  # models whose revision is the SHA-256 of their one file of weights, as the Hub lists it
 
 MAX_HUB_ID = 96  # characters, the Hub's own limit
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"  # neither part of an id begins or ends with "-" or "."
 _HUB_ID = re.compile(rf"(?:{_PART}/)?{_PART}")
 _PATH = re.compile(r"[.~]?/|[A-Za-z]:[\\/]")
+_BY_CONFIG = " ({} by its config)"  # after the name of a folder that its files do not name
+_IN_COLUMN = re.compile(re.escape(_BY_CONFIG).replace(re.escape("{}"), r"\S+") + "$")
 _DIGEST = re.compile(r"[0-9a-f]{12}")
 DIGITS = 8  # of a SHA-256 that the Hub lists in full
 
@@ -54,13 +56,20 @@ def cite_model(model: str, revision: str = "") -> str:
     "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)"; for a folder what its
     user or its config calls it, or else its own name.
     """
-    name, at, step = model.partition("@")
-    stated = display_name_of(model)
+    name = model.partition("@")[0]
     notes = [revision_in_words(name, revision)] if revision else []
-    if not stated and name in OWN:
+    if not display_name_of(model) and name in TRAINED_HERE:
         notes.insert(0, "mha_viz’s own model")
-    called = stated or (f"{HUB_IDS[name]}{at}{step}" if name in HUB_IDS else short_name(model))
+    called = display_name_of(model) or name_in_column(model)
     return f"{called} ({', '.join(notes)})" if notes else called
+
+
+def name_in_column(model: str) -> str:
+    """Name a model as a reader can look it up and as a program can compare it, without words beside it: for a column or
+    a field of a file, where the revision has its own."""
+    name, at, step = model.partition("@")
+    stated = _IN_COLUMN.sub("", display_name_of(model))
+    return stated or (f"{HUB_IDS[name]}{at}{step}" if name in HUB_IDS else short_name(model))
 
 
 def label_model(model: str) -> str:
@@ -71,7 +80,7 @@ def label_model(model: str) -> str:
 
 
 def display_name_of(model: str) -> str:
-    """What the user of a model or its files call it; empty if they do not say."""
+    """Return what the user of a model or its files call it; empty if they do not say."""
     return model.display_name if isinstance(model, ModelName) else ""
 
 
@@ -105,17 +114,17 @@ def is_hub_id(name: str) -> bool:
 
 
 def name_in_config(folder: str, config: Mapping[str, object]) -> str:
-    """What the config of a model in a folder calls it; empty if it says nothing that can be looked up.
+    """Return what the config of a model in a folder calls it; empty if it says nothing that can be looked up.
 
     ``name`` is the model's own. ``_name_or_path`` says from what the files were loaded, which of a fine-tuned model is
     the one it began with: where the folder has another name, both are given.
     """
-    own, loaded = (value if isinstance(value, str) and is_hub_id(value) else "" for value in _names_in(config))
-    if own or not loaded:
-        return own
+    stated, loaded = (value if isinstance(value, str) and is_hub_id(value) else "" for value in _names_in(config))
+    if stated or not loaded:
+        return stated
     called = short_name(folder)
     is_same = called.casefold() == loaded.rpartition("/")[2].casefold()
-    return loaded if is_same else f"{called} ({loaded} by its config)"
+    return loaded if is_same else f"{called}{_BY_CONFIG.format(loaded)}"
 
 
 def _names_in(config: Mapping[str, object]) -> tuple[object, object]:

@@ -1,5 +1,5 @@
-"""What stands beside the rows and columns of a figure: pieces with the mark that they continue their word, in every
-kind and every format; and, where not every label has room, each k-th with a tick, and a note."""
+"""Check what stands beside the rows and columns of a figure: pieces with the mark that they continue their word, in
+every kind and every format; and, where not every label has room, each k-th with a tick, and a note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches Streamlit is what pages of this app send, within limits; all else costs nobody anything."""
+"""Check that what reaches Streamlit is what pages of this app send, within limits; all else costs nobody anything."""
 
 from __future__ import annotations
 

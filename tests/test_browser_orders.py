@@ -182,7 +182,7 @@ def _click_a_square(page: Page, step: int) -> None:
 def _switch_all_on(page: Page, _: int) -> None:
     """Without a head that is off there is nothing to press."""
     _settled(page)
-    button = page.get_by_role("button", name="Switch all on").first
+    button = page.locator(".st-key-all_on button")
     if button.is_enabled():
         button.click()
 

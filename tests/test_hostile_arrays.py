@@ -432,7 +432,7 @@ def test_a_heading_with_another_value_is_refused(tmp_path: Path, field: str, val
 
 
 def test_numbers_of_many_digits_can_be_written_on_no_machine_here() -> None:
-    """What makes them hostile: Python refuses to write them, with an error of its own."""
+    """Show what makes them hostile: Python refuses to write them, with an error of its own."""
     if hasattr(sys, "get_int_max_str_digits"):
         with pytest.raises(ValueError, match="digits"):
             str(10**10_000)

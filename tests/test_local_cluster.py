@@ -34,8 +34,8 @@ def family() -> list[Any]:
 
 
 def answered(port: int, path: str) -> bytes:
-    """What an HTTP request, as any account of the machine can make one, is answered with; a list of addresses that
-    has only its own is none."""
+    """Return what an HTTP request, as any account of the machine can make one, is answered with; a list of addresses
+    that has only its own is none."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:
             body: bytes = answer.read()

@@ -25,7 +25,7 @@ CANARY = "what-a-visitor-typed"
 
 
 class Written(logging.Handler):
-    """What a handler of Streamlit's would write."""
+    """Format what a handler of Streamlit's would write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ def visitors() -> list[str]:
 
 @pytest.fixture
 def written(visitors: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What is written to a log that is bounded."""
+    """Return what is written to a log that is bounded."""
     usual, handler = logging.getLogRecordFactory(), Written()
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     logging.getLogger().addHandler(handler)

@@ -112,6 +112,11 @@ def test_heads_of_random_rows_are_no_closer_than_chance() -> None:
 def test_an_untrained_model_has_no_head_of_the_trained_one() -> None:
     matched = mv.match_heads("toy@0", "toy", most=20)
     assert not matched.table()["closer_than_chance"].any()
+    for pair in matched.pairs:
+        with pytest.raises(SettingError, match=rf"{pair.head} of toy@0 and .* are no closer than chance"):
+            matched[pair.head]
+    with pytest.raises(KeyError):
+        matched[Head(9, 0)]
     trained = mv.open_profile("toy")
     other = replace(trained, facts={**trained.facts, "model": "toy@0"})
     table = mv.in_runs([other, trained], [matched])

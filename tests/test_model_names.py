@@ -19,7 +19,7 @@ from mha_viz.errors import MhaVizError, SettingError
 from mha_viz.figures import recipe
 from mha_viz.figures.layout import Size
 from mha_viz.figures.view import View
-from mha_viz.model_names import ModelName, cite_model, name_in_config, short_name
+from mha_viz.model_names import ModelName, cite_model, name_in_column, name_in_config, short_name
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.reader.verbs import CODEC
@@ -51,6 +51,23 @@ COMMIT = "86b5e0934494bd15c9632b12f734a8a67f723594"
 )
 def test_a_model_is_cited_as_a_reader_can_look_it_up(model: str, revision: str, cited: str) -> None:
     assert cite_model(model, revision) == cited
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        ("minilm", HUB_ID),
+        ("gpt2@main", "openai-community/gpt2@main"),
+        ("toy", "toy"),
+        ("toy@400", "toy@400"),
+        ("./bge", "bge"),
+        (ModelName("./bge", "BAAI/bge-small-en"), "BAAI/bge-small-en"),
+        (ModelName("./mine", name_in_config("./mine", {"_name_or_path": "google-bert/bert-base-uncased"})), "mine"),
+        (ModelName("./x", "Ours (second)"), "Ours (second)"),
+    ],
+)
+def test_a_column_has_the_bare_name(model: str, named: str) -> None:
+    assert name_in_column(model) == named
 
 
 def test_every_model_of_the_catalogue_has_a_name_to_look_up() -> None:

@@ -99,7 +99,7 @@ def test_every_format_is_saved(tmp_path: Path, suffix: str) -> None:
     for name, figure in (("grid", reading().grid()), ("links", reading().links(heads=["L0H0", (0, 2)]))):
         path = figure.save(tmp_path / f"{name}{suffix}")
         if suffix == ".safetensors":  # the order of its metadata varies
-            assert (load_tensors(path.read_bytes())["weights"] == figure.numbers().weights).all()
+            assert (load_tensors(path.read_bytes())["weights_by_words"] == figure.numbers().weights).all()
         else:
             assert path.read_bytes() == figure.to_bytes(suffix)
 
@@ -109,18 +109,21 @@ def test_the_numbers_are_those_of_the_picture() -> None:
     figure = attention.heatmap(layer=1, head=2, special="rescale")
     expected = attention.by_words().without_special()[Head(1, 2)]
     rows = list(csv.DictReader(io.StringIO(figure.to_bytes(".csv").decode())))
-    assert list(rows[0]) == ["layer", "head", "query_index", "query_token", "key_index", "key_token", "weight"]
-    assert [float(row["weight"]) for row in rows] == pytest.approx(expected.ravel().tolist(), abs=1e-6)
+    place = ["layer", "head", "query_index", "query_token", "key_index", "key_token"]
+    assert list(rows[0])[:7] == [*place, "weight_by_words_rescaled"]
+    assert [float(row["weight_by_words_rescaled"]) for row in rows] == pytest.approx(
+        expected.ravel().tolist(), abs=1e-6
+    )
     assert {row["query_index"] for row in rows} == {"1", "2", "3"}
     with np.load(io.BytesIO(figure.to_bytes(".npz")), allow_pickle=False) as arrays:
-        assert arrays["weights"][0] == pytest.approx(expected, abs=1e-6)
+        assert arrays["weights_by_words_rescaled"][0] == pytest.approx(expected, abs=1e-6)
         assert arrays["heads"].tolist() == [[1, 2]]
         assert str(arrays["special"]) == "rescale"
     tensors = load_tensors(figure.to_bytes(".safetensors"))
-    assert tensors["weights"].shape == (1, 3, 3)
+    assert tensors["weights_by_words_rescaled"].shape == (1, 3, 3)
     tree = json.loads(figure.to_bytes(".json"))
     assert tree["heads"] == ["L1H2"]
-    assert np.array(tree["weights"])[0] == pytest.approx(expected, abs=1e-6)
+    assert np.array(tree["weights_by_words_rescaled"])[0] == pytest.approx(expected, abs=1e-6)
     assert np.array(tree["hidden"])[0] == pytest.approx(attention.by_words().without_special().hidden[1, 2], abs=1e-6)
 
 
@@ -148,9 +151,10 @@ def test_the_numbers_of_a_comparison() -> None:
     expected = [a.heatmap(heads=[h], special="hide").numbers() for a, h in ((one, "L1H2"), (two, "L0H0"))]
     rows = table(figure)
     assert list(rows[0])[:3] == ["panel", "name", "model"]
+    number_name, array_name = "weight_by_words", "weights_by_words"  # hidden special tokens leave the numbers
     for number, alone in enumerate(expected, 1):
         panel_rows = [row for row in rows if row["panel"] == str(number)]
-        assert [float(row["weight"]) for row in panel_rows] == pytest.approx(alone.weights.ravel().tolist())
+        assert [float(row[number_name]) for row in panel_rows] == pytest.approx(alone.weights.ravel().tolist())
         assert (panel_rows[0]["layer"], panel_rows[0]["head"]) == tuple(map(str, alone.heads[0]))
     assert {row["name"] for row in rows} == {"'=my head", ""}
     with np.load(io.BytesIO(figure.to_bytes(".npz")), allow_pickle=False) as arrays:
@@ -159,10 +163,10 @@ def test_the_numbers_of_a_comparison() -> None:
         assert arrays["heads"].tolist() == [[1, 2], [0, 0]]
         assert str(arrays["panel2_text"]) == two.text.text
         for number, alone in enumerate(expected, 1):
-            for weights in (arrays[f"panel{number}_weights"], tensors[f"panel{number}.weights"]):
+            for weights in (arrays[f"panel{number}_{array_name}"], tensors[f"panel{number}.{array_name}"]):
                 assert (weights == alone.weights[0]).all()
             stated = tree["panels"][number - 1]
-            assert np.array(stated["weights"]) == pytest.approx(alone.weights[0])
+            assert np.array(stated[array_name]) == pytest.approx(alone.weights[0])
             assert np.array(stated["hidden"]) == pytest.approx(alone.hidden[0])
             assert stated["head"] == str(alone.heads[0])
 

@@ -1,4 +1,4 @@
-"""What a file calls ``weight`` is what the model computed: compared with plain transformers, over all formats and ways
+"""Check that a file calls ``weight`` what the model computed: against plain transformers, over all formats and ways
 to a file, for whatever can be done to a reading."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def weights(minilm: Encoder) -> Numbers:
 
 @pytest.fixture(scope="module")
 def readings(minilm: Encoder) -> dict[str, Attention]:
-    """What a model and its users can make of a text, by what was done."""
+    """List what a model and its users can make of a text, by what was done."""
     a = minilm.encode(TEXT)
     made = {"plain": a, "only": a.only(["L3H1", "L5H11"]), "hidden": a.without_special(), "words": a.by_words()}
     made |= {"words, hidden": a.by_words().without_special(), "hidden, words": a.without_special().by_words()}
@@ -127,7 +127,7 @@ def of_reading(data: bytes, suffix: str, reading: Attention) -> Cells:
 
 
 def of_figure(data: bytes, suffix: str, shown: tuple[Shown, ...]) -> Iterator[tuple[Cell, float]]:
-    """The same of a figure, for each of its panels."""
+    """Read them from a figure, for each of its panels."""
     if suffix == ".csv":
         yield from in_table(data)[0].items()
         return

@@ -252,7 +252,7 @@ def test_all_heads_are_estimated_by_one_pass_there_and_back(
 
 
 def test_estimates_that_do_not_hold_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of saturated softmaxes the slope says little."""
+    """Saturated softmaxes have a slope that says little."""
     texts = "again boy bring bird busy again", "box boy bring bird busy again"
     repeater = mv.load("repeater")
     both, alone = mv.patch(repeater, *texts), mv.patch(repeater, *texts, exact=False)

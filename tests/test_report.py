@@ -23,6 +23,7 @@ from mha_viz.figures.report import citation, report
 from mha_viz.figures.report_columns import HEADING, OF_THIRD
 from mha_viz.figures.role_words import NO_BETTER, standing
 from mha_viz.files.assets import asset
+from mha_viz.model_names import HUB_IDS
 from tests.cli_runs import assert_one_line
 
 GUM = str(asset("profiles") / "minilm" / "gum")
@@ -144,8 +145,37 @@ def test_a_report_shows_the_roles_that_were_chosen() -> None:
     assert set(mv.report(minilm, kinds="position, broad").table["role"]) == {"position", "broad"}
     with pytest.raises(SettingError, match=r"“beat” is not a value of only.*Did you mean beats"):
         mv.report(minilm, only="beat")
-    with pytest.raises(SettingError, match="No role is left"):
-        mv.report(minilm, kinds="coreference")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        (
+            "minilm",
+            {"kinds": "coreference"},
+            r"No role is left by kinds “coreference” on UD English EWT test\. "
+            rf"The profile of UD English GUM dev has 2 such roles \(suggested\): give it, {re.escape(GUM)}\.",
+        ),
+        (GUM, {"kinds": "repetition"}, r"kinds “repetition” on .* Choose from those that it has: coreference, syntax,"),
+        ("repeater", {"only": "beats"}, r"left by only “beats” on repeats\. Leave it out to see 2 roles\."),
+        (
+            "toy",
+            {"kinds": ("coreference", "broad"), "only": "established"},
+            r"left by kinds “coreference, broad” and only “established” on grammar\. Leave one of them out\.",
+        ),
+    ],
+)
+def test_where_no_role_is_left_the_given_options_are_named_and_where_such_roles_are(
+    name: str, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(SettingError) as error:
+        mv.report(mv.open_profile(name), **options)
+    assert re.search(says, str(error.value))
+
+
+@pytest.mark.parametrize("name", ["minilm", "toy", "repeater"])
+def test_the_model_of_a_table_is_a_bare_name(name: str) -> None:
+    assert set(mv.report(mv.open_profile(name)).table["model"]) == {HUB_IDS.get(name, name)}
 
 
 def test_what_was_looked_at_and_what_to_cite_are_below() -> None:
@@ -233,9 +263,18 @@ def test_a_profile_without_roles_is_refused() -> None:
         report(replace(profile, tables={"roles": profile.tables["roles"][:0]}))
 
 
-@pytest.mark.parametrize("arguments", [("minilm",), (Path("x"),), (with_role(), "minilm"), (with_role(), 3)])
-def test_what_is_not_a_profile_is_refused(arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(SettingError, match="not a profile"):
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("minilm",), "not a profile"),
+        ((Path("x"),), "not a profile"),
+        ((with_role(), ["minilm"]), "not a profile"),
+        ((with_role(), "minilm"), "not a list"),
+        ((with_role(), 3), "not a list"),
+    ],
+)
+def test_what_is_not_a_profile_is_refused(arguments: tuple[Any, ...], problem: str) -> None:
+    with pytest.raises(SettingError, match=problem):
         report(*arguments)
 
 

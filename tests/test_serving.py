@@ -527,7 +527,7 @@ def test_a_socket_that_the_app_ends_leaves_no_wait(monkeypatch: pytest.MonkeyPat
 
 
 def test_tabs_that_read_nothing_keep_nobody_out(visits: Visits) -> None:
-    """Of the unfinished waits of one visitor one counts; and what the server could not send is no wait for it."""
+    """Count one of the unfinished waits of a visitor; and what the server could not send is no wait for it."""
     visits.come(*range(60), visitor="one")
     visits.come(*range(100, 119))
     for tab in range(60):

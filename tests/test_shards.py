@@ -357,7 +357,7 @@ def test_a_document_ends_at_the_first_blank_line_before_its_next(lines: list[str
 
 
 def archives() -> dict[str, bytes]:
-    """The same text in each kind of archive, by its suffix."""
+    """Write one text in each kind of archive, by its suffix."""
     import pyarrow
     import pyarrow.parquet
 

@@ -212,7 +212,7 @@ def test_what_is_kept_is_said(files: dict[str, int], options: dict[str, Any], sa
 
 
 def test_the_end_of_a_process_hears_it(tmp_path: Path) -> None:
-    """What was printed and written is whole; before, Python ended with 0 and a traceback."""
+    """Leave whole what was printed and written; before, Python ended with 0 and a traceback."""
     script = "import atexit, sys, time\nfrom mha_viz.cli import run\natexit.register(time.sleep, 30)\nrun()\n"
     command, environment = process.python("-c", script, "completion", "bash")
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What is replaced in Streamlit does its work alone and among all others, and what is missing there is noticed."""
+"""Check that what is replaced in Streamlit works alone and among all others, and what is missing there is noticed."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ CHECKS: dict[str, Callable[[Patch], None]] = {
 
 
 def alone(part: LibraryPart) -> list[LibraryPart]:
-    """What is installed together with it."""
+    """Return what is installed together with it."""
     return [other for other in REPLACED if other.loss == part.loss] if part.loss else [part]
 
 

@@ -1,4 +1,4 @@
-"""What Explore says of sentences as visitors type them, read by the model that comes with the app: first what a
+"""Check what Explore says of sentences as visitors type them, read by the model that comes with the app: first what a
 pronoun refers to, never what is not there; and what it offers for words that the model does not know."""
 
 from __future__ import annotations

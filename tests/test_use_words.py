@@ -84,7 +84,7 @@ def test_all_heads_and_commands_say_the_same(name: str) -> None:
 
 
 def test_effects_of_unused_heads_lie_above_zero_and_are_not_denied(profile_of_minilm: Profile) -> None:
-    """What the words are about: every interval of minilm excludes 0, used or not."""
+    """Check what the words are about: every interval of minilm excludes 0, used or not."""
     table = profile_of_minilm.tables["used"]
     assert len(table) == 27
     assert (table["ci_low"] > 0).all()

@@ -455,7 +455,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     "/?model=toy&off=none&more=1": {
         "a way": Walk("how", radio("even attention")),
         "a square": Walk("effects", at(RANKED, 75, 40)),
-        "all on": Walk("all_on", button("Switch all on")),
+        "all on": Walk("all_on", lambda page: page.locator(".st-key-all_on button").click()),
         "one at random": Walk("at_random", button("One at random")),
         "a whole layer": Walk("off_layer", box("A whole layer", "L1")),
         "a head of the menu": Walk("off", box("Heads that are off", "L0H")),
@@ -477,9 +477,9 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "its heads": Walk("switch_these", button("Switch these off")),
         "a second text": Walk("second_text_", types(SECOND_TEXT, "the cat sleeps .")),
         "one text of two": Walk("in", radio("the first")),
-        "all on": Walk("all_on", button("Switch all on")),
+        "all on": Walk("all_on", lambda page: page.locator(".st-key-all_on button").click()),
     },
-    "/?model=toy&off=L0H1&how=text&from=": {"the end": Walk("ended", button("All on"))},
+    "/?model=toy&off=L0H1&how=text&from=": {"the end": Walk("ended", button("Switch all heads on"))},
     "/?model=toy&off=none&more=1&how=mean": {"a bar of the ranking": Walk("ranking", mark("ranking", 3))},
     "/why_heads_differ?experiment=tasks": {
         "a task": Walk("small_task", radio("2")),

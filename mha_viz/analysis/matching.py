@@ -88,8 +88,13 @@ class HeadMatches:
         return pd.DataFrame(rows, columns=list(MATCHED))
 
     def __getitem__(self, head: Head) -> Head:
-        """The head of the other run that a head is matched with. Raises KeyError."""
-        return {pair.head: pair.other for pair in self.pairs}[head]
+        """Return the head of the other run that a head is matched with. Raises SettingError if they are no closer than
+        chance, which is no match, and KeyError for a head without any, as where the other run has too few."""
+        pair = {pair.head: pair for pair in self.pairs}[head]
+        if not pair.closer_than_chance:
+            problem = f"{head} of {self.one} and {pair.other} of {self.other} are no closer than chance, so no match."
+            raise SettingError(problem, "All pairs, with how close they are, are in pairs and in table().")
+        return pair.other
 
     def __repr__(self) -> str:
         closer = sum(pair.closer_than_chance for pair in self.pairs)

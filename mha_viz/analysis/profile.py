@@ -295,6 +295,12 @@ def profile_folder(name: str | os.PathLike[str]) -> Path:
     return folder if folder.exists() else next((one for one in shipped if one.is_dir()), folder)
 
 
+def shipped_profiles(model: str) -> list[Path]:
+    """The folders of all profiles of a model that come with the app, in the order of their names."""
+    folders = asset("profiles") / Path(model)
+    return sorted(path.parent for path in folders.glob(f"*/{FACTS}")) if folders.name == str(model) else []
+
+
 def _check_is_profile(folder: Path) -> None:
     """Raise CorpusMissing for a folder without a profile, saying what it contains instead."""
     remedy = "Give the folder that `mha-viz profile CORPUS --out FOLDER` has written."

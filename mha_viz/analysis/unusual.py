@@ -153,7 +153,7 @@ class Seen:
         self.words = [token.text for token in text.tokens]
         self.special = np.array(text.special, bool)
         self.marks = np.array([is_punctuation(word) for word in self.words], bool) & ~self.special
-        self.known = np.array([token.known for token in text.tokens], bool)  # not read as [UNK]
+        self.is_known = np.array([token.known for token in text.tokens], bool)  # not read as [UNK]
         self.plain = np.flatnonzero(~(self.special | self.marks))
         self.language = languages.language_of([self.words[i] for i in self.plain])
 
@@ -180,7 +180,9 @@ class Seen:
         program."""
         typed = self.attention.text
         is_english = self.language in ("", languages.ENGLISH) and not english.is_code(f"{typed.text}\n{typed.pair}")
-        pronouns: Flags = np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.known
+        pronouns: Flags = (
+            np.array([is_english and english.is_pronoun(word) for word in self.words], bool) & self.is_known
+        )
         return pronouns
 
     @cached_property
@@ -193,14 +195,16 @@ class Seen:
     def nouns(self) -> Flags:
         """[word]: whether it may be a noun or a name. A sentence begins after a special token as after a full stop."""
         words = ["." if special else word for word, special in zip(self.words, self.special, strict=True)]
-        nouns: Flags = np.array(english.nouns(words), bool) & self.known & ~self.functions
+        nouns: Flags = np.array(english.nouns(words), bool) & self.is_known & ~self.functions
         return nouns
 
     @cached_property
     def linked(self) -> Flags:
         """[query, key]: the links that can be said: not between two function words, and from a pronoun only to an
         earlier noun or name, because any other is read as what it refers to."""
-        pairs = np.logical_and.outer(self.known, self.known) & ~np.logical_and.outer(self.functions, self.functions)
+        pairs = np.logical_and.outer(self.is_known, self.is_known) & ~np.logical_and.outer(
+            self.functions, self.functions
+        )
         linked: Flags = pairs & (~self.pronouns[:, None] | self.referents)
         return linked
 
@@ -282,12 +286,12 @@ def _at(offset: int, says: str) -> Callable[[Seen, str, float], Candidates]:
 
 def _referents(seen: Seen, kind: str, least: float) -> Candidates:
     """The largest link from a third-person pronoun to an earlier noun or name, of all heads known for coreference."""
-    known = sorted({f.head for f in seen.roles if f.role == "coreference"})
-    if not known or not seen.referents.any():
+    referring = sorted({f.head for f in seen.roles if f.role == "coreference"})
+    if not referring or not seen.referents.any():
         return
-    links = np.where(seen.referents, seen.attention.only(known).by_words().weights[0], -1)
+    links = np.where(seen.referents, seen.attention.only(referring).by_words().weights[0], -1)
     at, query, key = (int(place) for place in np.unravel_index(links.argmax(), links.shape))
-    head, value = known[at], float(links[at, query, key])
+    head, value = referring[at], float(links[at, query, key])
     if value >= least:
         says = f"”, {decimal(value)} (weak)." if value < WEAK else f"” ({decimal(value)})."
         words = (f"{head} links “", seen.words[query], "” to “", seen.words[key], says)
@@ -322,7 +326,7 @@ def _links(seen: Seen, kind: str, least: float) -> Candidates:
 def _mark(seen: Seen, kind: str, least: float) -> Candidates:
     """Heads of which most goes to one punctuation mark."""
     habits = seen.habit("punctuation")
-    for key in np.flatnonzero(seen.marks & seen.known) if len(seen.plain) >= ROWS else ():
+    for key in np.flatnonzero(seen.marks & seen.is_known) if len(seen.plain) >= ROWS else ():
         values = seen.rows[:, key]
         for place in np.flatnonzero(values >= least):
             value, habit = float(values[place]), float(habits[place])

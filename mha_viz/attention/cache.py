@@ -129,8 +129,8 @@ def _weights_of(entry: Any, name: str = "") -> Any:
 def _is_weights(entry: Any) -> bool:
     """True for [text, head, query, key] or [head, query, key] with rows that sum to 1."""
     try:
-        found = _weights_of(entry)
-        array = array_of(found) if len(axes_of(found)) in (3, 4) else np.zeros(0)
+        weights = _weights_of(entry)
+        array = array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
     except ShapeError:
         return False
     if not array.size:

@@ -214,10 +214,10 @@ def axes_of(given: Any, name: str = LAYER) -> tuple[int, ...]:
     axes: tuple[int, ...] = ()
     level = {id(given): given}  # what stands at one depth; a list may stand in several places, or in itself
     while level:
-        found = {_own_axes(one, name) for one in level.values()}
-        if len(found) > 1:
+        axes_there = {_own_axes(one, name) for one in level.values()}
+        if len(axes_there) > 1:
             raise ShapeError(f"{name} has rows of different lengths or kinds.", _expected(name))
-        axes += found.pop()
+        axes += axes_there.pop()
         if len(axes) > MOST_AXES:
             raise ShapeError(f"{name} is nested more than {MOST_AXES} deep.", _expected(name))
         check_room(axes)

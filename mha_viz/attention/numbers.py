@@ -1,4 +1,4 @@
-"""What the numbers of a reading are called in files.
+"""Name the numbers of a reading in files.
 
 Only what the model itself computed, read as it is, is called ``weight``: after a step that alters the numbers, their
 name says which.
@@ -41,7 +41,7 @@ def name_numbers(quantity: str, made: Sequence[Step]) -> str:
 
 
 def name_array(quantity: str, made: Sequence[Step]) -> str:
-    """The same for an array of them: "weights", "weights_by_words", "norm"."""
+    """Name an array of them: "weights", "weights_by_words", "norm"."""
     name = name_numbers(quantity, made)
     return f"{WEIGHT}s{name.removeprefix(WEIGHT)}" if quantity == WEIGHT else name
 

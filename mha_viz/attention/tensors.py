@@ -84,7 +84,8 @@ def quantity_of(name: str) -> Quantity:
 def frozen(array: npt.ArrayLike) -> Weights:
     """Read-only float32; copied if somebody else could still write to it, also through the base of a view."""
     given = array if isinstance(array, np.ndarray) else array_of(array, "The array")
-    check_real(given.dtype, "The array")
+    if given.dtype != np.float32:
+        check_real(given.dtype, "The array")
     with np.errstate(over="ignore"):  # infinity is refused with the reason
         frozen = np.asarray(given, dtype=np.float32)
     base: Any = frozen

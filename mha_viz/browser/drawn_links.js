@@ -7,7 +7,7 @@ const CROWDED = { words: 25, links: 20 }; // from so many words on, so many link
 
 // Whether so many words are shown that all their links together could not be told apart.
 /** @type {(axes: Axes) => boolean} */
-export const isCrowded = ({ rows, cols }) =>
+const isCrowded = ({ rows, cols }) =>
   [rows, cols].some((list) => list.filter(({ special }) => !special).length >= CROWDED.words);
 
 // The words for a diagram that draws only the strongest links; empty if it draws all.

@@ -38,7 +38,7 @@ const LEVELS = 24; // the number of line strengths; all lines of one strength ar
 /** @type {(strength: number) => number} */
 const opacity = (strength) => Math.round(1000 * strength ** 0.7) / 1000;
 
-// The same as a background: from 0 to full strength, or from full strength `below` 0.
+// Draw the scale of lines as a background: from 0 to full strength, or from full strength `below` 0.
 /** @type {(colour: string, below?: string) => string} */
 export function lineRamp(colour, below) {
   const stops = Array.from({ length: 9 }, (_, i) => opacity(i / 8));

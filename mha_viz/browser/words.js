@@ -49,7 +49,7 @@ export function readout({ part }, { rows, cols }, focus, unit, quiet = false, hi
 /** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
 const linkWords = (from, to, weight, kind) => [strong(from.text), " → ", strong(to.text), ` ${number(weight, kind)}`];
 
-// The scale in words; the same as `span` in figures/view.py.
+// Say the scale in words, as `span` in figures/view.py does.
 /** @type {(scale: string, top: number, kind?: Kind) => string} */
 export const scaleWords = (scale, top, { quantity, signed } = {}) => {
   const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : number(top, { quantity })}`;
@@ -116,8 +116,8 @@ export function offNote(reading, heads) {
   return `${listed} are off: their patterns are computed, their outputs are not used.`;
 }
 
-// What the numbers of a view are, in words: "weight" only where the model computed them. The same as `name_numbers` of
-// attention/numbers.py.
+// What the numbers of a view are, in words: "weight" only where the model computed them. The rule
+// is that of `name_numbers` in attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
 export function numbersIn(reading, view) {
   const before = reading.numbers ?? "weight";

@@ -72,7 +72,7 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
         _head_options(one, kind)
         _view_options(one, kind)
         _size_options(one, kind)
-        output_options(one, _suffixes(), required=False)
+        output_options(one, exports.figure_suffixes(), required=False)
         one.add_argument("--caption", action="store_true", help="print the caption of the figure")
 
 
@@ -155,10 +155,6 @@ def _size_options(one: Parser, kind: str) -> None:
     )
 
 
-def _suffixes() -> tuple[str, ...]:
-    return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
-
-
 def run(args: argparse.Namespace) -> None:
     """Draw heads to a file or to stdout, or every head to a folder."""
     try:
@@ -199,13 +195,13 @@ def _checked(args: argparse.Namespace) -> Destination:
     args.head = quantities.heads_of(args)
     _check_heads(args)
     if args.all_heads is None:
-        return destination(args.out, args.format, _suffixes(), "a figure format")
+        return destination(args.out, args.format, exports.figure_suffixes(), "a figure format")
     for option, given in (("--head", args.head), ("--caption", args.caption)):
         if given:
             raise SettingError(f"{option} does not go with --all-heads.", f"Leave {option} out.")
     suffix = format_suffix(args.format or "svg")
-    if suffix not in _suffixes():
-        remedy = f"{did_you_mean(suffix, _suffixes())} Use one of {', '.join(_suffixes())}.".strip()
+    if suffix not in (formats := exports.figure_suffixes()):
+        remedy = f"{did_you_mean(suffix, formats)} Use one of {', '.join(formats)}.".strip()
         raise ExportError(f"{quoted(suffix)} is not a figure format.", remedy)
     return Destination(args.all_heads, suffix)
 

@@ -77,7 +77,7 @@ def _interrupt() -> None:
 
 
 def kept_in_words(args: argparse.Namespace, begun: float) -> str:
-    """What a stopped command has kept, and how to go on."""
+    """Say what a stopped command has kept, and how to go on."""
     given = [value for name in OUTPUTS if (value := getattr(args, name, None)) not in (None, "", "-")]
     places = [Path(value) for value in given]
     for place in places:

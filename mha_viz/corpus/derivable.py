@@ -37,7 +37,7 @@ BE, DO = {True: ("was", "were"), False: ("is", "are")}, {True: ("did", "did"), F
 
 Ends = frozenset[int]
 Matcher = Callable[[Sequence[str], int], Ends]
-"""Of a part of a sentence: where it can end if it begins at a place among the words."""
+"""Find where a part of a sentence can end if it begins at a place among the words."""
 
 
 def is_derivable(forms: Sequence[str]) -> bool:
@@ -48,11 +48,11 @@ def is_derivable(forms: Sequence[str]) -> bool:
 
 def _one(*words: str) -> Matcher:
     """One of these words, or a masked one."""
-    known = {MASK, *(word.casefold() for word in words)}
-    return lambda forms, at: frozenset({at + 1} if at < len(forms) and forms[at] in known else ())
+    choices = {MASK, *(word.casefold() for word in words)}
+    return lambda forms, at: frozenset({at + 1} if at < len(forms) and forms[at] in choices else ())
 
 
-def _or(*parts: Matcher) -> Matcher:
+def _any(*parts: Matcher) -> Matcher:
     return lambda forms, at: frozenset(chain.from_iterable(part(forms, at) for part in parts))
 
 
@@ -75,7 +75,7 @@ _NOTHING: Matcher = _then()
 
 
 def _maybe(*parts: Matcher) -> Matcher:
-    return _or(_NOTHING, _then(*parts))
+    return _any(_NOTHING, _then(*parts))
 
 
 def _pronoun(case: str, *numbers: int) -> Matcher:
@@ -89,55 +89,55 @@ def _noun_phrase(*numbers: int) -> Matcher:
     nouns = [_one(*(noun.singular for noun in NOUNS)), _one(*(noun.plural for noun in NOUNS))]
     determiners = [_one("the", "a", "an", "this"), _one("the", "some", "these")]
     owned = [_then(adjective, adjective, noun) for noun in nouns]
-    first = [_then(_or(determiners[n], _pronoun("possessive", *NUMBERS)), owned[n]) for n in NUMBERS]
-    first[SINGULAR] = _or(first[SINGULAR], _one(*chain(*NAMES.values())))
+    first = [_then(_any(determiners[n], _pronoun("possessive", *NUMBERS)), owned[n]) for n in NUMBERS]
+    first[SINGULAR] = _any(first[SINGULAR], _one(*chain(*NAMES.values())))
 
     def ends(forms: Sequence[str], at: int) -> Ends:
-        found = _or(*(first[n] for n in numbers))(forms, at)
-        owners = _or(*first)(forms, at)
+        reached = _any(*(first[n] for n in numbers))(forms, at)
+        owners = _any(*first)(forms, at)
         while after := _ends(_one("'s", "'"), forms, owners):
-            found |= _ends(_or(*(owned[n] for n in numbers)), forms, after)
-            owners = _ends(_or(*owned), forms, after)
-        return found
+            reached |= _ends(_any(*(owned[n] for n in numbers)), forms, after)
+            owners = _ends(_any(*owned), forms, after)
+        return reached
 
     return ends
 
 
 def _verb(verbs: Iterable[Verb], number: int, past: bool) -> Matcher:
     """A verb in each form that agrees with its subject."""
-    known = [*verbs]
-    base = _one(*(verb.base for verb in known))
-    going = _then(_one(BE[past][number]), _one(*(verb.ing for verb in known if not verb.static)))
+    listed = [*verbs]
+    base = _one(*(verb.base for verb in listed))
+    going = _then(_one(BE[past][number]), _one(*(verb.ing for verb in listed if not verb.static)))
     denied = _then(_one(DO[past][number]), _one("not", "n't"), base)
-    plain = _then(_maybe(_one(*OFTEN)), base if number else _one(*(verb.s for verb in known)))
-    return _or(going, denied) if past else _or(going, denied, plain)
+    plain = _then(_maybe(_one(*OFTEN)), base if number else _one(*(verb.s for verb in listed)))
+    return _any(going, denied) if past else _any(going, denied, plain)
 
 
 @cache
 def _sentence(past: bool) -> Matcher:
     phrases, phrase = [_noun_phrase(number) for number in NUMBERS], _noun_phrase(*NUMBERS)
-    pronouns = _or(_pronoun("accusative", *NUMBERS), _pronoun("reflexive", *NUMBERS))
-    subjects = [_or(phrases[n], _pronoun("nominative", n)) for n in NUMBERS]
+    pronouns = _any(_pronoun("accusative", *NUMBERS), _pronoun("reflexive", *NUMBERS))
+    subjects = [_any(phrases[n], _pronoun("nominative", n)) for n in NUMBERS]
 
     def predicate(number: int, objects: Matcher, *after: Matcher) -> Matcher:
         state = _then(_one(BE[past][number]), _maybe(_one(*VERY)), _one(*chain(*STATES.values())))
-        giving = _then(_verb(GIVING, number, past), _or(phrase, pronouns), phrase)
-        return _or(state, giving, _then(_verb(VERBS, number, past), _maybe(objects), *after))
+        giving = _then(_verb(GIVING, number, past), _any(phrase, pronouns), phrase)
+        return _any(state, giving, _then(_verb(VERBS, number, past), _maybe(objects), *after))
 
-    of_object = _then(_one("whom", "that"), _or(*(_then(subjects[n], _verb(VERBS, n, past)) for n in NUMBERS)))
-    of_subject = [_then(_one("who", "that"), predicate(n, _or(phrase, pronouns))) for n in NUMBERS]
+    of_object = _then(_one("whom", "that"), _any(*(_then(subjects[n], _verb(VERBS, n, past)) for n in NUMBERS)))
+    of_subject = [_then(_one("who", "that"), predicate(n, _any(phrase, pronouns))) for n in NUMBERS]
     near = _then(_one("with", *BESIDE), phrase)
-    long = [_then(phrases[n], _maybe(_or(near, of_subject[n], of_object))) for n in NUMBERS]
-    adverbial = _maybe(_or(_one(*HOW), _then(_one(*WHERE), phrase)))
-    clause = _or(
+    long = [_then(phrases[n], _maybe(_any(near, of_subject[n], of_object))) for n in NUMBERS]
+    adverbial = _maybe(_any(_one(*HOW), _then(_one(*WHERE), phrase)))
+    clause = _any(
         *(
-            _then(_or(long[n], _pronoun("nominative", n)), predicate(n, _or(*long, pronouns), adverbial))
+            _then(_any(long[n], _pronoun("nominative", n)), predicate(n, _any(*long, pronouns), adverbial))
             for n in NUMBERS
         )
     )
     because, comma = _one(*BECAUSE), _one(",")
     opening = _then(_maybe(_one(*BESIDE), phrase, comma), clause)
-    more = _maybe(_or(because, _then(comma, _one("and", "but"))), clause)
-    told = _or(*(_then(long[n], _verb(TELLING, n, past)) for n in NUMBERS))
-    types = _then(opening, more), _then(because, clause, comma, clause), _then(told, _one("that"), clause)
-    return _then(_or(*types), _maybe(_one(".")))
+    more = _maybe(_any(because, _then(comma, _one("and", "but"))), clause)
+    reported = _any(*(_then(long[n], _verb(TELLING, n, past)) for n in NUMBERS))
+    types = _then(opening, more), _then(because, clause, comma, clause), _then(reported, _one("that"), clause)
+    return _then(_any(*types), _maybe(_one(".")))

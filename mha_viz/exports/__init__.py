@@ -21,7 +21,7 @@ from mha_viz.exports.registry import (
     writer,
 )
 from mha_viz.exports.saved import open_attention
-from mha_viz.exports.shown import Exported, Several, Subtracted, shown_bytes, shown_suffixes
+from mha_viz.exports.shown import Exported, Several, Subtracted, figure_suffixes, shown_bytes, shown_suffixes
 
 __all__ = [
     "Exported",
@@ -32,6 +32,7 @@ __all__ = [
     "draw",
     "drawing_bytes",
     "drawing_suffixes",
+    "figure_suffixes",
     "open_attention",
     "room",
     "shown_bytes",

@@ -21,7 +21,7 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
 from mha_viz.files.tables import inert
-from mha_viz.model_names import cite_model
+from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.text import TokenizedText, clean
 
 CELL = ("query_index", "query_token", "key_index", "key_token")
@@ -126,7 +126,7 @@ def tree(attention: Attention, file: BinaryIO) -> None:
 
 def _heading(attention: Attention) -> dict[str, Any]:
     """Everything in a file besides the numbers, as JSON values."""
-    about = {"model": clean(cite_model(attention.model)), "revision": clean(attention.revision)}
+    about = {"model": clean(name_in_column(attention.model)), "revision": clean(attention.revision)}
     about |= {"quantity": attention.quantity, "numbers": name_array(attention.quantity, attention.made)}
     keys = {"keys": _text(attention.keys)} if attention.is_cross else {}
     return {**about, "made": [clean(step) for step in attention.made], **_text(attention.queries), **keys}

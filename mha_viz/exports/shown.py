@@ -22,7 +22,8 @@ from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.drawing.table import Table
 from mha_viz.errors import ExportError
 from mha_viz.exports.formats import CELL, ORIGIN, PLACE, cell, decimals, origin, place
-from mha_viz.model_names import cite_model
+from mha_viz.exports.registry import drawing_suffixes
+from mha_viz.model_names import name_in_column
 from mha_viz.text import clean
 
 BESIDE = ("panel", "name", "model")
@@ -124,7 +125,7 @@ def _table_beside(several: Several, file: BinaryIO) -> None:
     file.write((",".join((*BESIDE, *PLACE, *numbers, *ORIGIN)) + "\n").encode())
     for count, (shown, name, of_panel) in enumerate(zip(*several, of_panels, strict=True), 1):
         at = numbers.index(of_panel)
-        before = f"{count},{cell(clean(name))},{cell(clean(cite_model(shown.model)))},"
+        before = f"{count},{cell(clean(name))},{cell(clean(name_in_column(shown.model)))},"
         for line in _lines(shown, before, ("," * at, "," * (len(numbers) - 1 - at))):
             file.write(line)
 
@@ -257,6 +258,11 @@ def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
     return tuple(_WRITERS[kind])
 
 
+def figure_suffixes() -> tuple[str, ...]:
+    """List every suffix that a figure can be saved with."""
+    return (*drawing_suffixes(), ".html", *shown_suffixes())
+
+
 def _array(shown: Shown) -> str:
     return name_array(shown.quantity, shown.made)
 
@@ -274,7 +280,7 @@ def _named(shown: Shown) -> dict[str, Any]:
 
 def _heading(shown: Shown) -> dict[str, Any]:
     facts = {
-        "model": cite_model(shown.model),
+        "model": name_in_column(shown.model),
         "revision": shown.revision,
         "text": shown.queries.text,
         "pair": shown.queries.pair,

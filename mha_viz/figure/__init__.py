@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from mha_viz.exports import figure_suffixes as suffixes
 from mha_viz.figure.bundle import archive
-from mha_viz.figure.figure import Figure, Page, suffixes
+from mha_viz.figure.figure import Figure, Page
 from mha_viz.figure.kinds import chart, compare, difference, grid, heatmap, links, over_image
 from mha_viz.figure.publication import publication, publish
 

@@ -85,7 +85,7 @@ class Figure:
     def suffixes(self) -> tuple[str, ...]:
         """Every suffix that it can be saved with; a chart has no interactive page, and its numbers are saved as a
         table."""
-        return suffixes() if self.page else (*exports.drawing_suffixes(), *exports.shown_suffixes(Table))
+        return exports.figure_suffixes() if self.page else (*exports.drawing_suffixes(), *exports.shown_suffixes(Table))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -175,11 +175,6 @@ class Figure:
 
     def __repr__(self) -> str:
         return f"Figure({self.drawing.alt[:100]})"
-
-
-def suffixes() -> tuple[str, ...]:
-    """Every suffix that a figure can be saved with."""
-    return (*exports.drawing_suffixes(), ".html", *exports.shown_suffixes())
 
 
 def _unknown(suffix: str, formats: Sequence[str]) -> tuple[str, str]:

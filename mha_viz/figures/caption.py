@@ -14,7 +14,7 @@ from mha_viz.attention.shown import named_in
 from mha_viz.attention.steps import in_model
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.figures.view import Block, View, few_links, focus, link_scale, span, units
-from mha_viz.model_names import cite_model
+from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.quotes import series, shortened
 from mha_viz.text import Cut
 
@@ -138,7 +138,7 @@ def identity(attention: Attention) -> dict[str, str]:
     of a text as it was typed."""
     text, cut, keys = attention.queries, attention.queries.cut, attention.keys
     first, second = cut.kept if cut else (None, None)
-    facts = {"model": cite_model(attention.model), "revision": attention.revision, "text": text.text[:first]}
+    facts = {"model": name_in_column(attention.model), "revision": attention.revision, "text": text.text[:first]}
     facts |= {"pair": text.pair[:second]} if text.pair else {}
     facts |= {"read": _read(cut)} if cut else {}
     facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if attention.is_cross else {}

@@ -75,11 +75,10 @@ def compare(
     few = next(filter(None, (few_links(axes, view) for axes in every if kind == "links")), "")
     _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
     said = said_below(caption.off_line([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
-    most_high = (size.tallest - said[1]) / math.ceil(len(panels) / across) - ABOVE - below
+    high = (size.tallest - said[1]) / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
-        panels, held, view, kind, places.drawn, theme, not size.transparent,
-        height=most_high, spacing=ON_PAPER, unnamed=places.unnamed,
-    )  # fmt: skip
+        panels, held, view, kind, places.drawn, theme, not size.transparent, math.inf, high, ON_PAPER, places.unnamed
+    )
     marks, bottom = _rows(panels, drawings, places, theme)
     foot, _ = _shared_scale(kind, scale, places.whole, theme, parts, few or drawings[0].missing)  # all are alike
     hardly_seen = (faint_links if kind == "links" else faint_cells)(view, parts)
@@ -122,7 +121,7 @@ class PanelRows(NamedTuple):
 
 
 def _places(every: Sequence[Axes], kind: As, across: int, whole: float) -> PanelRows:
-    """Of panels with these tokens; if all have the same rows, these are named once in each row of panels."""
+    """Place panels with these tokens; if all have the same rows, these are named once in each row of panels."""
     if kind == "links":
         return PanelRows(across, whole, 0.0, frozenset())
     rows = {tuple((unit.text, unit.special) for unit in axes.rows) for axes in every}
@@ -196,7 +195,7 @@ def columns_for(count: int, width: float, kind: As) -> int:
 
 
 class PanelDrawing(NamedTuple):
-    """What is drawn of a panel; ``missing``: what is said of labels that are left out."""
+    """Hold the drawing of a panel; ``missing``: what is said of labels that are left out."""
 
     marks: tuple[Mark, ...]
     height: float

@@ -200,7 +200,7 @@ def label_step(layout: HeatmapLayout) -> tuple[float, int]:
 
 
 def thinned(layout: HeatmapLayout) -> str:
-    """What is said of labels that are left out; empty if all are there."""
+    """Say which labels are left out; empty if all are there."""
     _, every = label_step(layout)
     return "" if layout.width == layout.left else every_named(every)  # nothing is drawn
 

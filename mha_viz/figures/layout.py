@@ -185,8 +185,8 @@ def links_layout(
     spacing: Spacing = ON_SCREEN,
     numbers: tuple[float, int] = (3.2, 1),
 ) -> LinksLayout:
-    """The same as ``linksLayout``. ``label``: the width of the widest token; ``numbers``: how wide a number is, in
-    heights of its letters, and how many may stand behind a token."""
+    """Lay out links as ``linksLayout`` does. ``label``: the width of the widest token; ``numbers``: how wide a number
+    is, in heights of its letters, and how many may stand behind a token."""
     most = max(rows, cols, 1)
     row_height = max(spacing.least, min(spacing.most, math.floor(height / most)))
     digits = max(9, min(12, row_height - 6))
@@ -217,8 +217,9 @@ def heatmap_layout(
     largest: float = 44,
     above: float | None = None,
 ) -> HeatmapLayout:
-    """The same as ``heatmapLayout``. ``label``: the room for the labels on both axes, ``above`` that of the columns
-    where it is another; ``largest`` limits a cell and may be raised so that a file becomes as wide as requested."""
+    """Lay out a heatmap as ``heatmapLayout`` does. ``label``: the room for the labels on both axes, ``above`` that of
+    the columns where it is another; ``largest`` limits a cell and may be raised so that a file becomes as wide as
+    requested."""
     top = label if above is None else above
     fits = max(2.0, min(largest, (width - label) / max(cols, 1), (height - top) / max(rows, 1)))
     cell = math.floor(fits) if fits >= 4 else math.floor(fits * 2) / 2

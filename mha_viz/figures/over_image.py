@@ -24,7 +24,7 @@ from mha_viz.figures.heatmap import SHADES
 from mha_viz.figures.layout import GridLayout, Size, grid_layout, said_below, sheet
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Block, View, painted, scale_colours, shades
-from mha_viz.model_names import cite_model
+from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
@@ -161,7 +161,11 @@ def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:
         for head in heads
         for (row, column), value in np.ndenumerate(weights_of(attention, head, shown))
     ]
-    about = {"model": cite_model(attention.model), "revision": attention.revision, "token": _token(attention, shown)}
+    about = {
+        "model": name_in_column(attention.model),
+        "revision": attention.revision,
+        "token": _token(attention, shown),
+    }
     about |= {"numbers": name_array(attention.quantity, attention.made), "made": "; ".join(attention.made)}
     return Table(COLUMNS, tuple(rows), about)
 
@@ -228,7 +232,7 @@ def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: st
     sentences = (f"{title}{done}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")
     about = {
         "figure": "image",
-        "model": cite_model(attention.model),
+        "model": name_in_column(attention.model),
         "revision": attention.revision,
         "patches": patches,
     }

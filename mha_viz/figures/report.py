@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, by_chance
 from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.profile import Profile, read_profile, shipped_profiles
 from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
@@ -40,7 +40,7 @@ from mha_viz.figures.role_words import (
 from mha_viz.figures.use_words import USE, is_used, use_explained
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
-from mha_viz.model_names import cite_model
+from mha_viz.model_names import cite_model, name_in_column
 from mha_viz.numerals import counted
 from mha_viz.quotes import did_you_mean, quoted, series
 
@@ -139,7 +139,7 @@ def report(
     shown_kinds, conditions = _listed(kinds, KINDS, "kinds"), _listed(only, CONDITIONS, "only")
     findings = [f for f in every if _is_shown(f, shown_kinds, conditions)]
     if not findings:
-        raise SettingError("No role is left by kinds and only.", "Leave one of them out.")
+        raise SettingError(*_none_is_left(profile, every, shown_kinds, conditions))
     tests = looked_at(profile.tables)
     q = dict(zip(tests[ROLE].itertuples(index=False, name=None), tests["q"], strict=True))
     thirds = _on_thirds(profile, findings, others)
@@ -150,7 +150,7 @@ def report(
         for f, key, outcomes in zip(findings, keys, thirds, strict=True)
     )
     names = (profile.corpus, tuple(other.corpus for other in others))
-    of = ReportSubject(*_model_of(profile), *names)
+    of = ReportSubject(name_in_column(profile.model), str(profile.facts["revision"]), *names)
     choice = "; ".join(filter(None, [", ".join(shown_kinds), *(CONDITIONS[name][0] for name in conditions)]))
     count = f"{len(roles)} of {counted(len(every), 'role')} ({choice})" if choice else counted(len(roles), "role")
     layers, heads = profile.shape
@@ -159,24 +159,43 @@ def report(
     return Report(caption, roles, (*_notes(profile, roles, tests, of), f"To cite: {citation()}"), of)
 
 
-def _model_of(profile: Profile) -> tuple[str, str]:
-    """The name and the revision of the model of a profile, as a reader can look them up."""
-    return cite_model(profile.model), str(profile.facts["revision"])
-
-
-def _listed(names: str | Iterable[str], known: Collection[str], option: str) -> tuple[str, ...]:
+def _listed(names: str | Iterable[str], values: Collection[str], option: str) -> tuple[str, ...]:
     """Names of a list, or of a text with commas, each once. Raises SettingError for one that is not known."""
     listed = names.split(",") if isinstance(names, str) else [*names]
     given = [str(name).strip() for name in listed if str(name).strip()]
     for name in given:
-        if name not in known:
-            remedy = f"{did_you_mean(name, known)} Choose from {', '.join(known)}.".strip()
+        if name not in values:
+            remedy = f"{did_you_mean(name, values)} Choose from {', '.join(values)}.".strip()
             raise SettingError(f"{quoted(name)} is not a value of {option}.", remedy)
     return tuple(dict.fromkeys(given))
 
 
 def _is_shown(finding: Finding, kinds: Collection[str], conditions: Iterable[str]) -> bool:
     return (not kinds or finding.role in kinds) and all(CONDITIONS[name][1](finding) for name in conditions)
+
+
+def _none_is_left(
+    profile: Profile, every: Sequence[Finding], kinds: Collection[str], conditions: Collection[str]
+) -> tuple[str, str]:
+    """Say which options leave no role, and where such roles are: in another profile of the model that comes with the
+    app, or which others this one has."""
+    given = [
+        f"{name} {quoted(', '.join(values))}" for name, values in (("kinds", kinds), ("only", conditions)) if values
+    ]
+    problem = f"No role is left by {series(given)} on {profile.corpus}."
+    for folder in shipped_profiles(profile.model):
+        other = read_profile(folder)
+        left = [finding for finding in other.findings() if _is_shown(finding, kinds, conditions)]
+        if left and other.corpus != profile.corpus:
+            statuses = series(sorted({finding.status for finding in left}))
+            where = f"The profile of {other.corpus} has {counted(len(left), 'such role')} ({statuses})"
+            return problem, f"{where}: give it, {folder}."
+    if kinds and conditions:
+        return problem, "Leave one of them out."
+    if conditions:
+        return problem, f"Leave it out to see {counted(len(every), 'role')}."
+    listed = [kind for kind in KINDS if any(finding.role == kind for finding in every)]
+    return problem, f"Choose from those that it has: {', '.join(listed)}."
 
 
 def citation() -> str:

@@ -76,7 +76,7 @@ class ReportedRole(NamedTuple):
 
 
 class ReportSubject(NamedTuple):
-    """What a report is of: the model's name and revision, the corpus, and the third corpora."""
+    """Hold the subject of a report: the model's name and revision, the corpus, and the third corpora."""
 
     model: str
     revision: str

@@ -16,7 +16,7 @@ NO_MORE = "no more than other heads of its layer"
 
 
 class Changed(NamedTuple):
-    """What an effect changes: in short ("its word"), for several heads ("their word"), and in full."""
+    """Say what an effect changes: in short ("its word"), for several heads ("their word"), and in full."""
 
     name: str
     of_several: str

@@ -96,7 +96,7 @@ class Unit(NamedTuple):
 
     @property
     def drawn(self) -> str:
-        """What is drawn."""
+        """Return the text to draw: its name, if it has one."""
         return self.name or self.text
 
 
@@ -238,7 +238,7 @@ def shown(attention: Attention, heads: Sequence[Head], view: View) -> Shown:
 
 
 def steps_of_view(attention: Attention, view: View) -> Iterator[Step]:
-    """What a view does to the numbers of a reading."""
+    """Say what a view does to the numbers of a reading."""
     if view.unit == "words" and not attention.queries.unit == attention.keys.unit == "words":
         yield BY_WORDS
     if view.special != "keep":

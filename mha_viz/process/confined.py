@@ -187,8 +187,8 @@ def _give_up_privileges(libc: ctypes.CDLL) -> None:
     """Keep of the superuser's privileges only that to read files (capset(2)); some are exceptions to Landlock."""
     heading, sets = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
     if libc.capget(heading, sets) == 0 and any(sets):
-        kept = [sets[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
-        libc.capset(heading, (ctypes.c_uint32 * 6)(*kept))
+        remaining = [sets[number] & _READ_SEARCH if number < 3 else 0 for number in range(6)]
+        libc.capset(heading, (ctypes.c_uint32 * 6)(*remaining))
 
 
 def _write_below(libc: ctypes.CDLL, writable: Iterable[str], network: bool) -> bool:

@@ -22,7 +22,7 @@ _MARKS = 100_000  # of the structure of a value in JSON: a word of its text take
 
 
 class FieldLimit(NamedTuple):
-    """What a field may hold: ``most`` bytes, up to ``times`` in a message, text of this ``form``, JSON of few parts."""
+    """Limit a field: ``most`` bytes, up to ``times`` in a message, text of this ``form``, JSON of few parts."""
 
     most: int = _CONTENT
     times: int = 1
@@ -178,7 +178,7 @@ def read_allowed(data: bytes) -> Allowed | None:
 
 
 def cost(kind: str, data: bytes) -> float:
-    """What a message takes of the rate of its tab: by its kind and by its bytes."""
+    """Count what a message takes of the rate of its tab: by its kind and by its bytes."""
     return COSTS.get(kind, 1.0) + len(data) / _BYTES
 
 

@@ -1,4 +1,4 @@
-"""What this app replaces in Streamlit, and what it reads there that Streamlit does not promise to keep.
+"""List what this app replaces in Streamlit, and what it reads there that Streamlit does not promise to keep.
 
 A row names it by where it is, so that the table can be checked before anything of it is imported. A replacement is made
 from what it replaces when it is installed; several of one function therefore follow one another.
@@ -249,7 +249,7 @@ def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
 
 
 def lost_without(parts: Sequence[LibraryPart] = PARTS) -> dict[str, LibraryPart]:
-    """What is lost with this Streamlit, and for each the first part that is missing."""
+    """Return what is lost with this Streamlit, and for each the first part that is missing."""
     return {part.loss: part for part in reversed(parts) if part.loss and not _is_there(part)}
 
 

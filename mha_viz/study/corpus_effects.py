@@ -176,7 +176,7 @@ class Measurement:
 
     @property
     def measure(self) -> str:
-        """What is measured for this model: MASKED_WORD, LOSS or VECTOR."""
+        """Return what is measured for this model: MASKED_WORD, LOSS or VECTOR."""
         return self._measure
 
     def result(self) -> CorpusEffect:

@@ -123,7 +123,7 @@ def lower(word: str) -> str:
 
 
 def _contracted(word: str) -> str:
-    """What an English contraction begins with: "it's" begins with "it"; any other word itself."""
+    """Return what an English contraction begins with: "it's" begins with "it"; any other word itself."""
     return next((word.removesuffix(end) for end in _CONTRACTED if word.endswith(end) and word != end), word)
 
 

@@ -206,7 +206,7 @@ def _is_in_letters(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
 
 
 def _written(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
-    """What was typed where a piece stands, or the name of a piece that was not typed."""
+    """Return what was typed where a piece stands, or the name of a piece that was not typed."""
     piece = pieces[index]
     if piece.end <= piece.start:
         return piece.name

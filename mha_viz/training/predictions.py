@@ -18,8 +18,10 @@ MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
-    """What a result shows: one of the options, and the numbers behind it as a clause, if there are any. ``doing``: the
-    signs and heads of which the clause says that the head does this job."""
+    """Say what a result shows: one of the options, and the numbers behind it as a clause, if there are any.
+
+    ``doing``: the signs and heads of which the clause says that the head does this job.
+    """
 
     option: str
     evidence: str = ""
@@ -47,7 +49,7 @@ def of_identical(result: Result) -> Outcome:
 
 
 def of_output(result: Result) -> Outcome:
-    """What a result shows of heads that differ in W_O alone."""
+    """Say what a result shows of heads that differ in W_O alone."""
     run = result.runs[0]
     apart = np.flatnonzero(pairs(run.difference).min(axis=1) > 0)
     if not len(apart):
@@ -61,12 +63,12 @@ def of_output(result: Result) -> Outcome:
 
 
 def of_random(result: Result) -> Outcome:
-    """What a result shows of heads that start at random: whether two do the same job on the maps."""
+    """Say what a result shows of heads that start at random: whether two do the same job on the maps."""
     return Outcome("alike" if has_shared_job(find_jobs(result.runs[0].maps[-1], result.places)) else "different")
 
 
 def of_penalty(result: Result) -> Outcome:
-    """What a result shows of the penalty: how far it drives the maps from each other, then what it costs."""
+    """Say what a result shows of the penalty: how far it drives the maps from each other, then what it costs."""
     without, with_it = (float(pairs(run.divergence[-1]).mean()) for run in result.runs)
     gain = (with_it - without) / LN2
     option = "more" if gain > NOTICED else "less" if gain < -NOTICED else "same"
@@ -111,7 +113,7 @@ def of_pair(result: Result) -> Outcome:
 
 
 def of_current(result: Result) -> Outcome:
-    """What a result shows of heads that a task does not need."""
+    """Say what a result shows of heads that a task does not need."""
     removal, heads = result.removal, result.runs[0].heads
     assert removal is not None
     first, last = float(removal.least[0]), float(removal.least[-1])

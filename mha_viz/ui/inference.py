@@ -24,7 +24,7 @@ from mha_viz.models import catalog
 from mha_viz.process.steps import completed
 from mha_viz.reader import verbs
 from mha_viz.request import BOTH, DECODER, FIRST, METHODS, TEXT, Question, Request
-from mha_viz.text import TokenizedText, clean, languages
+from mha_viz.text import Token, TokenizedText, clean, languages
 from mha_viz.ui import address, downloads
 from mha_viz.ui.address import Address
 from mha_viz.ui.annotated import Annotated, annotated, built_in
@@ -325,22 +325,22 @@ def say_cut(attention: Attention, where: Address, sentence: str) -> None:
 def say_unknown(attention: Attention) -> None:
     """Say which words the tokenizer has no piece for: the model reads [UNK] in their place. The model of many languages
     is offered for letters of another script."""
-    unknown = say_unknown_words(attention)
+    read = say_unknown_words(attention)
+    unknown = any(not token.known for token in read)
     models = {model.name: model for model in catalog.offered()}
     of_english = attention.model in models and models[attention.model].english
     foreign = split_words(attention) if of_english else ""
     if foreign:
         remark(f"{catalog.resolve(attention.model).label} reads English; {foreign}")
-    words = [token.text for text in _texts(attention) for token in text.by_words().without_special().tokens]
-    is_other_script = (unknown or of_english) and languages.has_other_letters(words)
+    is_other_script = (unknown or of_english) and languages.has_other_letters([token.text for token in read])
     if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
         label = f"Read it with {plain(models[MULTILINGUAL].label)}"
         st.button(label, key="read_multilingual", on_click=_read_multilingual)
 
 
-def say_unknown_words(attention: Attention) -> bool:
-    """As :func:`say_unknown`, without an offer to read the text with another model; returns whether there are any. Of
-    the toy, say also that a text is no sentence of its grammar."""
+def say_unknown_words(attention: Attention) -> list[Token]:
+    """Do as :func:`say_unknown`, without an offer to read the text with another model; return all words. Of the toy,
+    say also that a text is no sentence of its grammar."""
     words = [t for text in _texts(attention) for t in text.by_words().without_special().tokens]
     unknown = list(dict.fromkeys(t.text for t in words if not t.known))
     if unknown and all(not t.known for t in words):
@@ -351,7 +351,7 @@ def say_unknown_words(attention: Attention) -> bool:
     forms = [token.text for token in attention.queries.without_special().tokens]
     if attention.model == OF_GRAMMAR and (attention.queries.pair or not is_derivable(forms)):
         remark("This is no sentence of the grammar that the toy learned: what its heads do here says little.")
-    return bool(unknown)
+    return words
 
 
 def _texts(attention: Attention) -> tuple[TokenizedText, ...]:

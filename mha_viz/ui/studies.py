@@ -172,8 +172,8 @@ def unkept(model: catalog.Model, digest: str) -> MhaVizError | None:
 
 
 def reference_evidence(model: catalog.Model) -> Evidence | None:
-    """What the roles of a model were found in: the shipped profiles, or else that of the built-in sentences; None if it
-    was not measured. Raises what :func:`profile` raises."""
+    """Return what the roles of a model were found in: the shipped profiles, or else that of the built-in sentences;
+    None if it was not measured. Raises what :func:`profile` raises."""
     shipped = given(model.name) if model.kind in ("bundled", "own") else None
     if shipped is not None:
         return shipped

@@ -74,7 +74,7 @@ def badges(
         shows = active(findings, attention) if findings and attention.quantity == "weight" else ()
         roles = _role_badges(attention, dict(zip(findings, shows, strict=True)), gold) if shows else []
         over_corpora = {"kinds": COLOURS, "on": on, "measured": measured, "roles": roles}
-        says = _said(attention, unusual(attention, findings, shows, habits, quiet))
+        says = _findings_in_words(attention, unusual(attention, findings, shows, habits, quiet))
         recipes = shown_recipes(attention, full, gold)
         return json.dumps({**over_corpora, "unusual": says, "recipes": recipes}).encode()
 
@@ -113,7 +113,7 @@ def _turn(attention: Attention, head: str, pin: str) -> dict[str, Any]:
     return {"head": Head.parse(head).place(attention.heads), "pin": {"query": int(pin[1:]), "key": None}}
 
 
-def _said(attention: Attention, every: Iterable[Unusual]) -> list[dict[str, Any]]:
+def _findings_in_words(attention: Attention, every: Iterable[Unusual]) -> list[dict[str, Any]]:
     """Findings for the browser."""
     return [
         {

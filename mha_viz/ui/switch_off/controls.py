@@ -18,6 +18,7 @@ from mha_viz.ui.bound import UrlChanges, bound
 from mha_viz.ui.parts import guarded, picked_head, remark, sent
 
 IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
+SWITCH_ALL_ON = "Switch all heads on"  # wherever a button does that
 ENDED = dict.fromkeys(("off", "how", "from", "in", "more"))
 ABOUT = {
     "zero": "*nothing*: the output of a head that is off is zero.",
@@ -62,7 +63,7 @@ def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None
             on_click=_on_random,
             args=(attention.layers, attention.heads, count),
         )
-        st.button("Switch all on", key="all_on", disabled=not off, on_click=address.go, kwargs={"off": NONE})
+        st.button(SWITCH_ALL_ON, key="all_on", disabled=not off, on_click=address.go, kwargs={"off": NONE})
 
 
 def other_text(source: str) -> None:

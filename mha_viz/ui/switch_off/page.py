@@ -41,7 +41,7 @@ from mha_viz.ui.parts import complain, guarded, plain, theme
 from mha_viz.ui.request import refused
 from mha_viz.ui.switch_off import answering, ranked, removal
 from mha_viz.ui.switch_off.answering import in_which, of_all
-from mha_viz.ui.switch_off.controls import ENDED, controls, on_point, on_square, other_text
+from mha_viz.ui.switch_off.controls import ENDED, SWITCH_ALL_ON, controls, on_point, on_square, other_text
 
 CAUTION = "A small effect does not make a head useless: others may do the same."
 PATTERN, SMALL = "A clear pattern is not an effect.", 0.1  # said of effects below this share of the largest
@@ -93,7 +93,7 @@ class SwitchedOff:
         if self.each.method == TEXT:
             other_text(self.each.source)
         if inference.lacks_source(self.where):
-            st.button("All on", key="ended", type="tertiary", on_click=address.go, kwargs=ENDED)
+            st.button(SWITCH_ALL_ON, key="ended", type="tertiary", on_click=address.go, kwargs=ENDED)
             return drawn
         if self.question is None:
             answer = effect = st.container(horizontal=True, vertical_alignment="center")
@@ -118,7 +118,7 @@ class SwitchedOff:
         """Show a button that switches on the heads which the switch of the ``opened`` head does not."""
         if self.off in ((), (opened,)):
             return
-        label = "Switch all heads on" if len(self.off) > 1 else f"Switch {self.off[0]} on"
+        label = SWITCH_ALL_ON if len(self.off) > 1 else f"Switch {self.off[0]} on"
         st.button(f":primary[{label}]", key="switch_on", type="tertiary", on_click=address.go, kwargs=ALL_ON)
 
     def _sentence(self, effects: Effects) -> str:

@@ -235,7 +235,8 @@ def drawings_of(
             matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
             wide, is_named = (width - room.label, False) if i in unnamed else (width, True)
             drawn, layout = matrix_marks(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
-            drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout), thinned(layout)))
+            notes = unlabelled(layout, (width, TALL), every, most=most)  # a matrix may be as high as it is wide
+            drawings.append(PanelDrawing(drawn, layout.height, notes, thinned(layout)))
     return drawings
 
 

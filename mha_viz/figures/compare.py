@@ -65,8 +65,7 @@ def compare(
     check(panels, view, pin_of)
     check_panel_kind(kind, columns)
     check_diff(diff, len(panels))
-    theme = THEMES[size.look]
-    across = columns or columns_for(len(panels), size.pixels, kind)
+    theme, across = THEMES[size.look], columns or columns_for(len(panels), size.pixels, kind)
     every = [units(p.attention, view) for p in panels]
     places = _places(every, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
     held = held_by_panels(panels, view, pin_of, diff)

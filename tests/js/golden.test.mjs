@@ -134,7 +134,8 @@ const { linksOf } = await import("../../mha_viz/browser/drawn_links.js");
 const { block, shades, units } = await import("../../mha_viz/browser/geometry.js");
 const { palette } = await import("../../mha_viz/browser/ink.js");
 const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
-const { drawHeatmap, drawHeatmapFocus, EDGE, heatmapLabel, labelSize, labelStep, thinned } = await import("../../mha_viz/browser/heatmap.js");
+const { drawHeatmap, drawHeatmapFocus, EDGE, heatmapLabel, labelSize, labelStep, thinned } =
+  await import("../../mha_viz/browser/heatmap.js");
 const { drawLinks, linksLabel } = await import("../../mha_viz/browser/links.js");
 const { unpackPanels } = await import("../../mha_viz/browser/compare/set.js");
 const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf } =

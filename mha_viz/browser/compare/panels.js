@@ -105,7 +105,9 @@ export function measure({ read: { set, derived }, stage, look }, part) {
   const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
   const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
   Object.assign(look, { most, label, ...size });
-  const drawn = isLinks ? look.width : heatmapLayout(column - EDGE, most, most, height - EDGE, label, label, largest).width + EDGE;
+  const drawn = isLinks
+    ? look.width
+    : heatmapLayout(column - EDGE, most, most, height - EDGE, label, label, largest).width + EDGE;
   for (const panel of part.panels) {
     panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools are above the end of the drawing
     panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;

@@ -18,7 +18,7 @@ from mha_viz import exports
 from mha_viz import figure as draw
 from mha_viz.attention import Attention
 from mha_viz.cli.figure import KINDS
-from mha_viz.drawing.marks import Drawing, Rect, Text
+from mha_viz.drawing.marks import CellPicture, Drawing, Rect, Text
 from mha_viz.figure.figure import Figure
 from mha_viz.figures.effects import token_bars
 from mha_viz.figures.packet import packet
@@ -128,17 +128,66 @@ def ticks_of(drawing: Drawing, is_row: bool) -> list[Rect]:
 def test_where_labels_have_no_room_each_kth_has_one_with_a_tick_and_the_figure_says_so(kind: str, width: float) -> None:
     count = 100
     drawing = DRAWN[kind](long(count), width_mm=width).drawing
-    matrices = 2 if kind == "compare" else 1
+    matrices = [m for m in drawing.marks if isinstance(m, CellPicture) and len(m.pixels) == count]
+    assert len(matrices) == (2 if kind == "compare" else 1)
     for is_row in (True, False):
+        axes = len({m.y for m in matrices}) if is_row else len(matrices)  # those beside each other share their rows
         numbers = [int(m.text[1:]) for m in labels_of(drawing, is_row)]
         every = numbers[1] - numbers[0]
-        assert numbers == [*range(0, count, every)] * matrices
+        assert numbers == [*range(0, count, every)] * axes
         ticks = ticks_of(drawing, is_row)
         middles = [m.y + m.height / 2 if is_row else m.x + m.width / 2 for m in ticks]
         assert middles == pytest.approx([m.y if is_row else m.x for m in labels_of(drawing, is_row)], abs=0.01)
         ending = {2: "nd", 3: "rd"}.get(every, "th")
         assert [text for text in drawing.texts() if f"every {every}{ending} token is named" in text]
         assert f"Every {every}{ending} token is named." in drawing.full_caption
+
+
+def remedies(drawing: Drawing) -> str:
+    """What is said to help where labels are left out; empty if none are."""
+    says = (str(note) for note in drawing.notes if "token is named." in str(note))
+    return next((note.partition("token is named. ")[2] for note in says), "")
+
+
+# A value of each remedy that is great, or small, enough.
+GREAT = MappingProxyType({"width_mm": 2000, "max_height_mm": 10_000, "font_pt": 3})
+
+
+@pytest.mark.parametrize("pin", ["", "q50"])
+@pytest.mark.parametrize("size", [(85, 220), (178, 60), (85, 60), (110, 40)])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_what_a_note_on_labels_advises_helps(kind: str, size: tuple[float, float], pin: str) -> None:
+    """All that is to be raised, at once; and no name that changes nothing."""
+    given = {"width_mm": size[0], "max_height_mm": size[1], "font_pt": 8, "pin": pin}
+    says = remedies(DRAWN[kind](long(), **given).drawing)
+    if kind == "heatmap" and pin:
+        assert says == ""  # the part around the token
+        return
+    assert ("With a pin" in says) == (kind == "heatmap")
+    if kind == "heatmap":
+        assert not remedies(DRAWN[kind](long(), **{**given, "pin": "q50"}).drawing)
+    named = [name for name in GREAT if name in says]
+    raised = {name: GREAT[name] for name in named if name != "font_pt"}
+    assert raised
+    assert not remedies(DRAWN[kind](long(), **{**given, **raised}).drawing)
+    for name in raised:  # none alone is enough without the others
+        others = {other: value for other, value in raised.items() if other != name}
+        assert remedies(DRAWN[kind](long(), **{**given, **others}).drawing)
+    assert "font_pt" in named
+    assert "special" not in says  # this text has none
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_hiding_special_tokens_is_advised_where_it_makes_room_for_all_labels(kind: str) -> None:
+    def notes(specials: int, special: str) -> str:
+        names = [*["[PAD]"] * specials, *(f"t{i}" for i in range(60 - specials))]
+        one = Attention.from_tensors(rows(60), names)
+        return remedies(DRAWN[kind](one, width_mm=85, special=special).drawing)
+
+    assert "hide special tokens" in notes(50, "keep")
+    assert notes(50, "hide") == ""
+    assert "hide special tokens" not in notes(2, "keep")
+    assert notes(2, "hide") != ""
 
 
 @pytest.mark.parametrize("kind", MATRICES)

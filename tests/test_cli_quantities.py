@@ -88,7 +88,7 @@ def test_models_without_words_and_texts_without_a_mask_are_said(
     ("kind", "options", "caption"),
     [
         ("heatmap", ["--head", "L1H1", "--quantity", "gradient"], "Colour: 0 to ±"),
-        ("links", ["--head", "L1H1", "--quantity", "gradient"], "Opacity: 0 to ±"),
+        ("links", ["--head", "L1H1", "--quantity", "gradient"], "Width and darkness: 0 to ±"),
         ("grid", ["--quantity", "norm"], "Kobayashi et al. 2020"),
         ("grid", ["--quantity", "rollout"], "Abnar & Zuidema 2020"),
         ("compare", ["--head", "L1H1", "--and", "the cat [MASK] the boy .", "--quantity", "gradient"], "Gradient"),

@@ -152,7 +152,7 @@ def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every
     assert "Of 160 tokens, 31 on either side are drawn, around what is held; 0.0% of its" in drawing.full_caption
     assert "is named" not in drawing.full_caption
     (note,) = [note for note in drawing.notes if "around what is held" in str(note)]
-    assert "raise max_height_mm or width_mm, or lower font_pt" in str(note)
+    assert "raise width_mm and max_height_mm or lower font_pt" in str(note)
     assert "token is named." in whole.full_caption
     every, around = (
         next(m for m in d.marks if isinstance(m, CellPicture)).pixels for d in (whole, drawing)

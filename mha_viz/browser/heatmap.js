@@ -18,6 +18,7 @@ const LABEL = 96; // the greatest width of labels, pixels
 const MARKED = 4; // from this cell size on, cells below 0 carry a minus, and marked ones an outline
 const FRAMED = 6; // from this cell size on, what is focused has a frame; smaller cells would be hidden by it
 const [FRAME, HALO, TICK] = [1.5, 3.5, 4]; // pixels: a frame, the paper around it, and a tick beside small cells
+export const EDGE = 2; // pixels beyond the last row and column, where half of a frame around them is
 const FAINT = 0.1; // of the largest difference: smaller ones need no minus, because their colour is hardly visible
 const DEEP = 0.52; // of the largest difference: from here on a cell is nearer to the ink than to the paper
 
@@ -25,10 +26,11 @@ const DEEP = 0.52; // of the largest difference: from here on a cell is nearer t
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
 
 /** @type {(cell: number) => number} */
-const labelSize = (cell) => Math.max(cell < 10 ? 9 : 10, Math.min(13, cell - 1));
-// If cells are smaller than letters, only one label in this many is written.
+export const labelSize = (cell) => Math.max(10, Math.min(13, cell - 1));
+// If cells are smaller than letters and a pixel between them, only one label in this many is written. The same as
+// `label_step` in figures/heatmap.py.
 /** @type {(cell: number) => number} */
-export const labelStep = (cell) => Math.ceil(labelSize(cell) / cell);
+export const labelStep = (cell) => Math.ceil((labelSize(cell) + 1) / cell);
 // What is said of labels that are left out, "Every 2nd token is named."; empty if all are there.
 /** @type {(cell: number | undefined) => string} */
 export function thinned(cell) {
@@ -54,15 +56,15 @@ export function drawHeatmap(canvas, scene, look) {
   const label = look.label ?? heatmapLabel(rows, cols, look);
   const most = look.most ?? 0;
   const layout = heatmapLayout(
-    look.width,
+    look.width - EDGE,
     Math.max(most, rows.length),
     Math.max(most, cols.length),
-    look.height,
+    look.height - EDGE,
     label,
     look.above,
     look.largest,
   );
-  const context = fit(canvas, Math.max(layout.width, 40), Math.max(layout.height, 40));
+  const context = fit(canvas, Math.max(layout.width + EDGE, 40), Math.max(layout.height + EDGE, 40));
   if (!rows.length || !cols.length) return layout;
   cells(context, scene, look, layout);
   minuses(context, scene, look, layout);
@@ -80,7 +82,7 @@ export function drawHeatmap(canvas, scene, look) {
  *   void}
  */
 export function drawHeatmapFocus(canvas, scene, look, layout) {
-  const context = fit(canvas, layout.width, layout.height);
+  const context = fit(canvas, layout.width + EDGE, layout.height + EDGE);
   const sides = [true, false].filter((isRow) => (isRow ? scene.focus.row : scene.focus.col) !== null);
   context.fillStyle = look.paper;
   for (const isRow of sides) {

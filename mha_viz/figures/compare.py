@@ -65,8 +65,7 @@ def compare(
     check(panels, view, pin_of)
     check_panel_kind(kind, columns)
     check_diff(diff, len(panels))
-    theme = THEMES[size.look]
-    across = columns or columns_for(len(panels), size.pixels, kind)
+    theme, across = THEMES[size.look], columns or columns_for(len(panels), size.pixels, kind)
     every = [units(p.attention, view) for p in panels]
     places = _places(every, kind, across, max(size.pixels, across * 80 + (across - 1) * GAP))
     held = held_by_panels(panels, view, pin_of, diff)
@@ -235,7 +234,8 @@ def drawings_of(
             matrix = Matrix(painted(part, view.scale, theme, top), axes, spot, part.w if part.signed else None)
             wide, is_named = (width - room.label, False) if i in unnamed else (width, True)
             drawn, layout = matrix_marks(matrix, wide, theme, lines, largest, room, has_row_labels=is_named)
-            drawings.append(PanelDrawing(drawn, layout.height, unlabelled(layout), thinned(layout)))
+            notes = unlabelled(layout, (width, TALL), every, most=most)  # a matrix may be as high as it is wide
+            drawings.append(PanelDrawing(drawn, layout.height, notes, thinned(layout)))
     return drawings
 
 

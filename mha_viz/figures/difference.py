@@ -75,7 +75,7 @@ def difference(
         title.height + layout.height + FOOT,
         centred((*title.marks, *moved(marks, 0, title.height)), layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*unlabelled(layout), *_unmarked(layout, theme)),
+        notes=(*unlabelled(layout, (size.pixels, most_high), [subtracted.axes]), *_unmarked(layout, theme)),
         **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
     return sheet(drawn, size, said)

@@ -14,7 +14,7 @@ from mha_viz import numerals
 from mha_viz.drawing.marks import Note
 from mha_viz.figures.view import Axes, Focus
 
-REMEDY = "For all of them, raise max_height_mm or width_mm, or lower font_pt"
+REMEDY = "For all of them, raise max_height_mm or lower font_pt"  # of links, whose height is what tokens need
 
 
 class Excerpt(NamedTuple):
@@ -56,7 +56,9 @@ def excerpts(
     tokens = f"The {longest} tokens" if drawn == longest else f"The first {drawn} of {longest} tokens"
     stand = f"are set in {count} columns" if count > 1 else "are drawn"
     left = f"{missing} of the attention is left out."
-    return parts, (Note(f"{tokens} {stand}; {left}", f"{REMEDY}, or pin a token."),)
+    or_width = "" if drawn == longest else "For the rest in further columns, raise width_mm. "
+    around_pin = "With a pin, those around it are drawn."
+    return parts, (Note(f"{tokens} {stand}; {left}", f"{REMEDY}. {or_width}{around_pin}"),)
 
 
 def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
@@ -69,7 +71,9 @@ def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
     yield from (range(start, end) for start, end in pairwise(ends))
 
 
-def around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Excerpt], tuple[Note, ...]]:
+def around(
+    w: npt.NDArray[np.float64], held: Focus, fit: int, remedy: str = REMEDY
+) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """The excerpt of ``w`` [row, column] with the held token in its middle and, on the other axis, the ``fit``
     consecutive tokens with the largest total weight; and the note on what is left out."""
     of_held = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
@@ -78,7 +82,7 @@ def around(w: npt.NDArray[np.float64], held: Focus, fit: int) -> tuple[list[Exce
     inside = of_held if across is None else across[part.rows if held.row is None else part.cols]
     missing = numerals.percent(1 - float(inside.sum()) / max(float(of_held.sum()), 1e-12))
     says = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around what is held; "
-    return [part], (Note(f"{says}{missing} of its attention is left out.", f"{REMEDY}."),)
+    return [part], (Note(f"{says}{missing} of its attention is left out.", f"{remedy}."),)
 
 
 def _window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:

@@ -6,6 +6,7 @@ The layout is computed in pixels of the screen, as in ``browser/heatmap.js``, an
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from mha_viz.figures.view import (
 LABEL = 96  # the greatest width of labels, pixels
 LETTERS = 40  # characters of a token that are measured
 LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise five tokens would fill a page with 25 numbers
+AROUND = " With a pin, the part around it is drawn with all labels."
 LABELLED = 11  # from this cell size on, each row and column has its label
 HAIRLINES = 10  # from this cell size on, there are lines between cells
 FRAMED = 6  # from this cell size on, what is held has a frame; smaller cells would be hidden by it
@@ -74,7 +76,8 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
     said = said_below(caption.off_line([(attention, head)]), size.pixels, theme.ink)
     lines, most_high = not size.transparent, size.tallest - FOOT - said[1]
-    matrix, notes = _window(every, part.w, min(size.pixels, most_high))
+    page = (size.pixels, most_high)
+    matrix, notes = _window(every, part.w, page)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, [part]))
     drawn = Drawing(
@@ -82,20 +85,22 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         layout.height + FOOT,
         centred(marks, layout, size.pixels),
         background=None if size.transparent else theme.paper,
-        notes=(*faint_cells(view, [part]), *notes, *unlabelled(layout)),
+        notes=(*faint_cells(view, [part]), *notes, *unlabelled(layout, page, [axes], AROUND)),
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
     return sheet(drawn, size, said)
 
 
-def _window(matrix: Matrix, w: Weights, side: float) -> tuple[Matrix, tuple[Note, ...]]:
-    """If a matrix holds a token and is too large for a label at each row in a square of ``side`` pixels: the part
-    around that token with all labels, and the note on what is left out. Otherwise the matrix itself. ``w`` [row,
+def _window(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tuple[Matrix, tuple[Note, ...]]:
+    """If a matrix holds a token and is too large for a label at each row on a ``page`` of this width and height: the
+    part around that token with all labels, and the note on what is left out. Otherwise the matrix itself. ``w`` [row,
     column]."""
-    fit = max(1, int((side - label_room(matrix.axes)) // LABELLED))
+    label = label_room(matrix.axes)
+    fit = max(1, int((min(page) - label) // LABELLED))
     if matrix.held is None or max(w.shape) <= fit:
         return matrix, ()
-    (part,), notes = around(w.astype(np.float64), matrix.held, fit)
+    remedy = f"{_raise(page, label, w.shape)} or lower font_pt"
+    (part,), notes = around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
     some = np.ix_(*part)
     d = None if matrix.d is None else matrix.d[some]
     return Matrix(matrix.pixels[some], part.axes(matrix.axes), part.held(matrix.held), d), notes
@@ -195,7 +200,7 @@ def _frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) 
 
 def label_step(layout: HeatmapLayout) -> tuple[float, int]:
     """The size of labels, and at every how many rows or columns there is one."""
-    size = max(10, min(LABEL_SIZE, layout.cell - 1))
+    size = max(10, min(LABEL_SIZE, layout.cell - 1))  # the same as in browser/heatmap.js
     return size, math.ceil((size + 1) / layout.cell)
 
 
@@ -205,17 +210,32 @@ def thinned(layout: HeatmapLayout) -> str:
     return "" if layout.width == layout.left else every_named(every)  # nothing is drawn
 
 
-def unlabelled(layout: HeatmapLayout) -> tuple[Note, ...]:
-    """A note that labels are left out, if they are."""
+def unlabelled(
+    layout: HeatmapLayout, page: tuple[float, float], every: Sequence[Axes], pinning: str = "", most: int = 0
+) -> tuple[Note, ...]:
+    """A note that labels are left out, if they are, with what helps. ``page``: the width and height that matrices of
+    ``every`` axes have, each with room for ``most`` rows and columns; ``pinning``: what a pin does about it."""
     says = thinned(layout)
     if not says:
         return ()
-    return (
-        Note(
-            f"{says[0].upper()}{says[1:]}.",
-            "For all of them, raise width_mm or max_height_mm, lower font_pt, or hide special tokens; or pin a token.",
-        ),
-    )
+    sides = [[axes.rows for axes in every], [axes.cols for axes in every]]
+    counts = [max(most, max(map(len, side))) for side in sides]
+    words = [max(sum(not unit.special for unit in axis) for axis in side) for side in sides]
+    if most:
+        words = [max(words)] * 2
+    ways = [_raise(page, layout.top, counts), "lower font_pt"]
+    if words != counts and not _raise(page, layout.top, words):
+        ways.append("hide special tokens")
+    listed = f"{', '.join(ways[:-1])} or {ways[-1]}"
+    return (Note(f"{says[0].upper()}{says[1:]}.", f"For all of them, {listed}.{pinning}"),)
+
+
+def _raise(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
+    """What must be raised so that each of so many rows and columns has a label; empty if nothing."""
+    rows, cols = counts
+    needed = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
+    short = [name for name, room, count in needed if room - label < LABELLED * count]
+    return f"raise {' and '.join(short)}" if short else ""
 
 
 def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:

@@ -319,11 +319,9 @@ def _token(
     spacing: Spacing,
 ) -> list[Mark]:
     size = max(10, min(spacing.letters, layout.row_height - spacing.leading))
-    held_here, other = (None, None) if held is None else (held if is_query else (held.col, held.row))
-    linked = held_here is None and other is not None and any(_reaches(s, is_query, i, other) for s in strands)
-    strong = held is None or held_here == i or linked or (held_here is None and other is None)
+    held_here = None if held is None else held.row if is_query else held.col
     weight: Strength = 600 if held is not None and held_here == i else 400
-    colour = theme.accent if weight == 600 else theme.muted if unit.special or not strong else theme.ink
+    colour = theme.accent if weight == 600 else theme.muted if unit.special else theme.ink
     y = (i + 0.5) * layout.row_height
     x = layout.left - 8 if is_query else layout.right + 8
     anchor: Anchor = "end" if is_query else "start"
@@ -337,12 +335,6 @@ def _token(
         if len(strands) > 1:  # whose number it is
             marks.append(Rect(at, y + layout.digits * 0.6, layout.wide * 0.9, 2, fill=strand.colour))
     return marks
-
-
-def _reaches(strand: Strand, is_query: bool, i: int, other: int) -> bool:
-    """Whether a line leads from the held token ``other`` to token ``i`` of the other side."""
-    at = (i, other) if is_query else (other, i)
-    return bool(strand.chosen[at]) and strand.level(*at) > 0
 
 
 def _numbered(strands: Sequence[Strand], is_query: bool, i: int, held: Focus | None) -> list[tuple[Strand, int, int]]:

@@ -16,16 +16,17 @@ from mha_viz.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
 from mha_viz.figures.compare import drawings_of
 from mha_viz.figures.difference import difference_matrix, signed
 from mha_viz.figures.grid import grid_marks
-from mha_viz.figures.heatmap import Matrix, matrix_marks
-from mha_viz.figures.layout import grid_layout
+from mha_viz.figures.heatmap import Matrix, label_step, matrix_marks, unlabelled
+from mha_viz.figures.layout import HeatmapLayout, grid_layout
 from mha_viz.figures.links import TOP, link_marks, strands_of
 from mha_viz.figures.panels import Panel, held_by_panels, pack, pin_for
 from mha_viz.figures.theme import GREY, LIGHT, Theme
-from mha_viz.figures.view import View, block, focus, painted, units
+from mha_viz.figures.view import Axes, Unit, View, block, focus, painted, units
 from mha_viz.text import Piece, TokenizedText, tokenized
 
 FILE = Path(__file__).resolve().parent / "figures.json"
 WIDTH = 430
+CELLS = tuple(half / 2 for half in range(4, 2 * 20))  # sizes of cells, pixels
 HEADS = (Head(0, 1), Head(0, 2))
 TEXT, PAIR = "The electroencephalographer didn't sleep.", "She was tired"
 VIEWS = {
@@ -126,7 +127,16 @@ def everything() -> dict[str, Any]:
         "panels": panels,
         "weights": [[float(str(w)) for w in p.attention[p.head].ravel()] for p in three()],  # before packing
         "together": beside,
+        "labelled": [[cell, _labels_at(cell)] for cell in CELLS],
     }
+
+
+def _labels_at(cell: float) -> list[object]:
+    """The size of labels beside cells of this size, which of them are written, and what is said of that."""
+    layout = HeatmapLayout(cell, 96, 96, 96 + 100 * cell, 96 + 100 * cell)
+    axis = tuple(Unit(str(i), (i,), False, 0) for i in range(100))
+    notes = unlabelled(layout, (96, 96), [Axes(axis, axis)])
+    return [*label_step(layout), notes[0].caption if notes else ""]
 
 
 def _reading(attention: Attention) -> dict[str, Any]:

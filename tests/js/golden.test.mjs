@@ -134,7 +134,8 @@ const { linksOf } = await import("../../mha_viz/browser/drawn_links.js");
 const { block, shades, units } = await import("../../mha_viz/browser/geometry.js");
 const { palette } = await import("../../mha_viz/browser/ink.js");
 const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
-const { drawHeatmap, drawHeatmapFocus, heatmapLabel } = await import("../../mha_viz/browser/heatmap.js");
+const { drawHeatmap, drawHeatmapFocus, EDGE, heatmapLabel, labelSize, labelStep, thinned } =
+  await import("../../mha_viz/browser/heatmap.js");
 const { drawLinks, linksLabel } = await import("../../mha_viz/browser/links.js");
 const { unpackPanels } = await import("../../mha_viz/browser/compare/set.js");
 const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf } =
@@ -174,6 +175,7 @@ const lookOf = (theme) => ({
   numberFont: (size) => `600 ${size}px mono`,
 });
 const look = lookOf(theme);
+const withEdge = (look) => ({ ...look, width: look.width + EDGE }); // of a canvas with room for half of a frame
 
 function scene({ pin, ...view }, reading, theme) {
   const axes = units(reading, view);
@@ -200,9 +202,9 @@ function rounded(value) {
   return typeof value === "number" ? Math.round(value * 1e5) / 1e5 + 0 : value;
 }
 
-// On screen, labels beside a held one are paler; in a file they are not.
-function asInFile(marks, { rows, cols, focus }) {
-  const isSide = { 0: focus?.row ?? null, 90: focus?.col ?? null };
+// On screen, labels beside a held one, or without a link to it, are paler; in a file they are not.
+function asInFile(marks, { rows, cols, focus, heads }) {
+  const isSide = heads ? { 0: focus } : { 0: focus?.row ?? null, 90: focus?.col ?? null };
   const special = new Set([...rows, ...cols].filter((unit) => unit.special).map((unit) => unit.text));
   return marks.map((mark) => {
     const isPale = mark.mark === "text" && isSide[mark.turn] !== null && mark.colour === theme.muted;
@@ -214,7 +216,7 @@ for (const [name, expected, reading, theme] of every) {
   test(`heatmap, ${name}`, () => {
     const { heads, ...axes } = scene(expected.view, reading, theme);
     const canvas = new Canvas();
-    drawHeatmap(canvas, { ...axes, head: heads[0] }, lookOf(theme));
+    drawHeatmap(canvas, { ...axes, head: heads[0] }, withEdge(lookOf(theme)));
     assert.deepEqual(sorted(asInFile(canvas.getContext().marks, axes)), sorted(expected.heatmap));
   });
 }
@@ -223,10 +225,40 @@ const many = Object.entries(golden.crowded.cases).map(([name, expected]) => [nam
 for (const [name, expected, reading, theme] of [...every, ...many]) {
   test(`links, ${name}`, () => {
     const canvas = new Canvas();
-    drawLinks(canvas, scene(expected.view, reading, theme), lookOf(theme), 0);
-    assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.links));
+    const drawn = scene(expected.view, reading, theme);
+    drawLinks(canvas, drawn, lookOf(theme), 0);
+    assert.deepEqual(sorted(asInFile(canvas.getContext().marks, drawn)), sorted(expected.links));
   });
 }
+
+test("labels of cells of each size are as large in a file, as many, and described in the same words", () => {
+  for (const [cell, expected] of golden.labelled)
+    assert.deepEqual([labelSize(cell), labelStep(cell), thinned(cell)], expected, String(cell));
+});
+
+test("beyond the last row and column there is room for half of a frame, on either canvas", () => {
+  const held = every.find(([, { view }]) => view.pin === "q6");
+  const { heads, ...axes } = scene(held[1].view, reading, theme);
+  const drawn = { ...axes, head: heads[0], focus: { row: axes.rows.length - 1, col: axes.cols.length - 1 } };
+  const [below, over] = [new Canvas(), new Canvas()];
+  const layout = drawHeatmap(below, drawn, look);
+  drawHeatmapFocus(over, drawn, look, layout);
+  for (const { width, height, context } of [below, over])
+    for (const frame of context.marks.filter(({ stroke }) => stroke)) {
+      assert.ok(frame.x + frame.width + frame.stroke_width / 2 <= width);
+      assert.ok(frame.y + frame.height + frame.stroke_width / 2 <= height);
+    }
+  assert.ok(below.width <= look.width);
+});
+
+test("words without a link to a held one are paler on screen", () => {
+  const held = every.find(([, { view }]) => view.pin === "q6");
+  const canvas = new Canvas();
+  const drawn = scene(held[1].view, reading, theme);
+  drawLinks(canvas, drawn, look, 0);
+  const pale = (marks) => marks.filter(({ mark, colour }) => mark === "text" && colour === theme.muted).length;
+  assert.ok(pale(canvas.getContext().marks) > pale(asInFile(canvas.getContext().marks, drawn)));
+});
 
 test("labels beside a held one are paler on screen, and cells are not", () => {
   const held = every.find(([, { view }]) => view.pin === "q6");
@@ -319,7 +351,7 @@ function flattened(below, over) {
 
 function heatmapOf(scene, focus, dress) {
   const [below, over] = [new Canvas(), new Canvas()];
-  const layout = drawHeatmap(below, { ...scene, focus: null }, dress);
+  const layout = drawHeatmap(below, { ...scene, focus: null }, withEdge(dress));
   if (focus) drawHeatmapFocus(over, { ...scene, focus }, dress, layout);
   return asInFile(flattened(below.getContext().marks, over.getContext().marks), { ...scene, focus });
 }
@@ -350,8 +382,9 @@ for (const [name, expected] of Object.entries(golden.together)) {
         colour: theme.heads[head % set.readings[i].heads],
         dash: [],
       };
-      drawLinks(canvas, { ...axes, heads: [drawn], focus: focusIn(i) }, room(linksLabel), 0);
-      assert.deepEqual(sorted(canvas.getContext().marks), sorted(expected.links[panel]));
+      const scene = { ...axes, heads: [drawn], focus: focusIn(i) };
+      drawLinks(canvas, scene, room(linksLabel), 0);
+      assert.deepEqual(sorted(asInFile(canvas.getContext().marks, scene)), sorted(expected.links[panel]));
     });
   });
   if (expected.diff) {

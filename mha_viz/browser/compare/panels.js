@@ -1,7 +1,7 @@
 // The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
 import { fewLinks, linksOf } from "../drawn_links.js";
 import { block } from "../geometry.js";
-import { heatmapLabel, thinned } from "../heatmap.js";
+import { EDGE, heatmapLabel, thinned } from "../heatmap.js";
 import { signColours } from "../ink.js";
 import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
 import { lineRamp, linksLabel } from "../links.js";
@@ -105,7 +105,9 @@ export function measure({ read: { set, derived }, stage, look }, part) {
   const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
   const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
   Object.assign(look, { most, label, ...size });
-  const drawn = isLinks ? look.width : heatmapLayout(column, most, most, height, label, label, largest).width;
+  const drawn = isLinks
+    ? look.width
+    : heatmapLayout(column - EDGE, most, most, height - EDGE, label, label, largest).width + EDGE;
   for (const panel of part.panels) {
     panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools are above the end of the drawing
     panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;

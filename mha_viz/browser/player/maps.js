@@ -1,7 +1,7 @@
 // The map of every head at one moment of training, drawn as on every other page, with signs over it; and over it, where
 // it is recorded, a strip of the head's own weights.
 import { make } from "../dom.js";
-import { drawHeatmap, heatmapLabel } from "../heatmap.js";
+import { drawHeatmap, EDGE, heatmapLabel } from "../heatmap.js";
 import { heatmapCellAt } from "../layouts.js";
 import { still } from "../motion.js";
 import { decimal } from "../numerals.js";
@@ -119,7 +119,7 @@ function sheetOf(data, root) {
     const place = (h) => {
       look.label = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
       look.above = hasColumns || (hasColumns === null && h < columns) ? label : 0;
-      look.width = look.label + cell * words.length;
+      look.width = look.label + cell * words.length + EDGE;
     };
     return { units, look, place };
   };

@@ -22,6 +22,7 @@ from mha_viz.text.languages import has_other_letters, language_of
         ("He saw dogs and fed them .", "dogs"),
         ("The rich gave the poor two cuts and a cut .", "cuts cut"),
         ("Two broke , three hit , and the old saw fell .", ""),
+        ("- Quickly the strong beat others . Pour the water !", "water"),
         ("Meanwhile , Suddenly was sold .", "Suddenly"),
         ("I said I know what you mean , okay ?", ""),
         ("In 2024 it rained .", ""),
@@ -48,6 +49,10 @@ def test_what_may_be_a_noun_or_a_name(text: str, found: str) -> None:
         "import dogs as it",
         "while it: break",
         "SELECT it FROM dogs",
+        "cat dog | grep it",
+        "dog && it",
+        "dog::it",
+        "echo $it",
     ],
 )
 def test_a_program_is_recognised(text: str) -> None:
@@ -62,6 +67,7 @@ def test_a_program_is_recognised(text: str) -> None:
         "The dog[1] barked: it slept.",
         "See https://a.b/c?it=3, where it is.",
         "NASA(USA) built it.",
+        "It cost $5 or 5 $, and he paid.",
         "Import it from there!",
         "He said: it returns.",
         "I :( and she :)",

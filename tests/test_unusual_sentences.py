@@ -115,6 +115,8 @@ TEXTS = (
     Text("The best won because they ran.", "they"),
     Text("The cut healed before she noticed it.", "she it", "cut"),
     Text("After the storm he slept.", "he", "storm"),
+    Text("Others came, and they ate.", "they"),
+    Text("Pour the water in the pan; it is hot.", "it", "water pan"),
     # Programs have no pronouns.
     Text("def he(it): return it"),
     Text("class Dog: def bark(self): return it"),
@@ -127,6 +129,7 @@ TEXTS = (
     Text("<p>The dog</p><b>it</b>"),
     Text("SELECT it FROM dogs WHERE he = 3"),
     Text("import dogs as it"),
+    Text("cat dogs.txt | grep it"),
     Text("The dog (it barked) slept.", "it", "dog"),
     Text("The student(s) lost their books.", "their", "student"),
     # English with names and words that are function words elsewhere.

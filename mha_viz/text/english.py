@@ -41,7 +41,7 @@ FUNCTION_WORDS = (
     | _AUXILIARIES
     | listed(
         "that all both either neither half such other me mine myself us ours ourselves yours yourself yourselves "
-        "whom whoever whatever one ones oneself someone somebody something anyone anybody anything everyone "
+        "whom whoever whatever one ones oneself others someone somebody something anyone anybody anything everyone "
         "everybody everything nobody nothing none doing done have has had having ought not and or but nor so yet if "
         "because although though while when whenever where wherever whereas unless until till since than whether "
         "once lest to here there then now too also very just only even still already again ever never always often "
@@ -66,7 +66,8 @@ _VERBS = listed(
     "serve set share shine shout show shut sing sink sit sleep smell smile solve speak spend spill stand start "
     "stay steal stick stop study succeed suggest support suppose surprise survive swim take talk taste teach "
     "tear tell thank think throw touch travel treat try turn understand use visit wait wake walk want warn wash "
-    "waste watch wear win wish wonder work worry write"
+    "waste watch wear win wish wonder work worry write bake boil chop dig fry grab "
+    "hang heat insert install lock mix peel pour press raise roll shake slice slide stir switch tie toss unlock"
 )
 _PAST = listed(
     "ate became began bent bit blew bought broke brought built came caught chose cost cut did drank drew drove "
@@ -75,7 +76,8 @@ _PAST = listed(
     "made meant met paid quit ran rang read rode ridden risen rose said sang sank sat saw seen sent shook "
     "shaken shone shot shown slept slid sold sought spent spilt spoke spoken spun stood stole stolen stuck "
     "struck sung sunk swam swept swore taken taught thought threw thrown told took tore torn understood woke "
-    "won wore worn wove wrote written"
+    "won wore worn wove wrote written beat beaten burnt burst bred clung crept dealt dreamt dug flung knelt leapt "
+    "learnt shrank slung spat sprang sprung stank stung strode strove swung trod wept wound wrung"
 )
 # Adjectives, adverbs, numerals and interjections.
 _MODIFIERS = listed(
@@ -107,14 +109,14 @@ _NOUNS = listed(
 # Signs of a program: a call or an index, braces, an assignment or a comparison, an arrow, the end of a tag, a semicolon
 # or a keyword where sentences have none.
 _CODE = re.compile(
-    r"[^\W\d]\w*(?:\((?!e?s\)|[A-Z]{2,}\))|\[(?!\d+\]))|[{}]|[^\W\d]\w*[\])]?\s*[-+*/%|&!<>=]?=|[-=]>|</|/>|;\s*$"
+    r"[^\W\d]\w*(?:\((?!e?s\)|[A-Z]{2,}\))|\[(?!\d+\]))|[{}]|[^\W\d]\w*[\])]?\s*[-+*/%|&!<>=]?=|[-=]>|</|/>|::|&&|\s\|\s|\$\s?[a-z]|;\s*$"
     r"|\b(?:def|elif|lambda|const|var|async|await) \w|:\s*(?:return|pass|print|break|continue|yield)\b"
     r"|^\s*(?:import \S+(?: as \S+)?|from \S+ import .*|SELECT .* FROM .*)$",
     re.MULTILINE,
 )
 _ADDRESS = re.compile(r"\S*(?:://|www\.|@)\S*")
 _ADJECTIVAL = ("ous", "ful", "able", "ible", "less", "ish", "ive")
-_OPENS = ".!?…:;\"“”'‘’«»(["  # a word after one of these may have a capital for this reason
+_OPENS = ".!?…:;\"“”'‘’«»([-–—*•>"  # a word after one of these may have a capital for this reason
 
 
 def lower(word: str) -> str:

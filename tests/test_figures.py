@@ -236,6 +236,7 @@ def test_the_strongest_link_is_between_words_and_says_so() -> None:
     attention = Attention.from_tensors([w], ["[CLS]", "cat", "sat"])
     sentence = "Strongest link between words: “cat” to “sat”, 0.300."
     assert sentence in heatmap(attention, Head(0, 0)).alt
+    assert "“sat” to “cat”, 1.000, rescaled." in heatmap(attention, Head(0, 0), View(special="rescale")).alt
     alone = Attention.from_tensors([np.eye(1)[None]], ["[CLS]"])
     assert "Strongest link: “[CLS]” to “[CLS]”, 1.000." in heatmap(alone, Head(0, 0)).alt
 

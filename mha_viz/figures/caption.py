@@ -289,4 +289,5 @@ def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: S
     size = np.abs(w)
     row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
     which = f"Strongest link{f' between {view.unit}' if words[row, col] else ''}"
-    return f"{which}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {parts[0].written(float(w[row, col]))}."
+    number = parts[0].written(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not parts[0].signed)
+    return f"{which}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from functools import partial
 
 import pytest
 
@@ -17,8 +18,8 @@ from tests.waiting import PATIENCE
 class Blocked:
     """A worker that is kept busy until the test opens it, and the order in which it served."""
 
-    def __init__(self, worker: Turns | None = None) -> None:
-        self.turns, self.served = worker or Turns("test"), list[str]()
+    def __init__(self) -> None:
+        self.turns, self.served = Turns("test"), list[str]()
         self._open, began = threading.Event(), threading.Event()
 
         def first() -> None:
@@ -57,29 +58,47 @@ def test_a_visitor_with_many_tabs_has_one_turn_like_everybody(blocked: Blocked) 
     assert blocked.open() == ["a1", "b1", "c1", "d", "a2", "d", "a3"]
 
 
-@pytest.mark.parametrize("heavy", ["a", "b"], ids=["of one visitor", "of two"])
-def test_whoever_asked_for_little_is_served_before_those_who_asked_for_much(
-    heavy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without cookies all people behind one address are one visitor."""
+def test_who_reads_short_texts_waits_for_one_long_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many read long texts; and these are not left waiting for all others."""
     now = 100.0
     monkeypatch.setattr(turns.time, "monotonic", lambda: now)
-    worker = Blocked()
+    blocked = Blocked()
+    blocked.open()
 
-    def work() -> None:
+    def work(seconds: float, name: str) -> None:
         nonlocal now
-        now += 2
+        now += seconds
+        blocked.served.append(name)
 
-    worker.futures += [worker.turns.submit(work, heavy, tab) for tab in "12"]
-    worker.open()
-    worker.turns._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
-    again = Blocked(worker.turns)
-    for tab in "123":
-        again.ask(heavy, tab)
-    again.ask("a", "bystander")
-    served = again.open()
-    expected = ["a3", "abystander", "a1", "a2"] if heavy == "a" else ["abystander", "b3", "b1", "b2"]
-    assert served == expected
+    def ask(seconds: float, name: str) -> None:
+        blocked.futures.append(blocked.turns.submit(partial(work, seconds, name), name))
+
+    heavy, light = [f"heavy {number}" for number in range(5)], [f"light {number}" for number in range(3)]
+    for name in heavy:
+        ask(1.5, name)
+    for name in light:
+        ask(0.1, name)
+    wait(blocked.futures, PATIENCE)
+    blocked.turns._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
+    blocked.turns._lead = 0.0
+    blocked.served.clear()
+    begun, opened = threading.Event(), threading.Event()
+
+    def first() -> None:
+        begun.set()
+        opened.wait(PATIENCE)
+
+    blocked.futures.append(blocked.turns.submit(first, "nobody else"))
+    assert begun.wait(PATIENCE)
+    for name in heavy:
+        ask(1.5, name)
+    for name in light:
+        ask(0.1, name)
+    opened.set()
+    wait(blocked.futures, PATIENCE)
+    assert blocked.served[0] == "light 0"
+    assert {*blocked.served[:4]} == {*light, "heavy 0"}
+    assert {*blocked.served} == {*heavy, *light}
 
 
 def test_a_newer_request_of_a_tab_replaces_the_one_that_waits(blocked: Blocked) -> None:

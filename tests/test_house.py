@@ -89,7 +89,7 @@ plain_name point pooled predicted products profile question question_about quote
 recipes_of recorded refused removal remove replaced request_of requested requested_reading rest room room_for
 run scale scale_of score_parts script search sentence serve settings shipped short show_steps signed
 smallest_switch softmax spans stacked start steps steps_of stopping stored straight strongest substitute
-suffixes suggesting summed table text_of texts to_bytes together tokenizer train trained under_way unpacked
+suggesting summed table text_of texts to_bytes together tokenizer train trained under_way unpacked
 values vectors weights_of whole why width without work write
 """
 FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")

@@ -104,7 +104,7 @@ def is_what_was_typed(attention: Attention, typed: str) -> None:
 def goes_to_the_browser(attention: Attention) -> None:
     header, matrices, _ = unpack(packet(attention, [HEAD]))
     assert header["tokens"] == [token.drawn for token in attention.text.tokens]
-    assert header["words"] == list(attention.by_words().tokens)
+    assert header["words"] == [token.drawn for token in attention.text.by_words().tokens]
     number = HEAD.layer * attention.heads + HEAD.head
     assert np.abs(matrices[number] - attention[HEAD]).max() <= STEP
 

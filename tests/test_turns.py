@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from functools import partial
 
 import pytest
 
@@ -56,49 +55,6 @@ def test_a_visitor_with_many_tabs_has_one_turn_like_everybody(blocked: Blocked) 
     blocked.ask("d")  # two requests of no tab in particular
     blocked.ask("d")
     assert blocked.open() == ["a1", "b1", "c1", "d", "a2", "d", "a3"]
-
-
-def test_who_reads_short_texts_waits_for_one_long_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many read long texts; and these are not left waiting for all others."""
-    now = 100.0
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now)
-    blocked = Blocked()
-    blocked.open()
-
-    def work(seconds: float, name: str) -> None:
-        nonlocal now
-        now += seconds
-        blocked.served.append(name)
-
-    def ask(seconds: float, name: str) -> None:
-        blocked.futures.append(blocked.turns.submit(partial(work, seconds, name), name))
-
-    heavy, light = [f"heavy {number}" for number in range(5)], [f"light {number}" for number in range(3)]
-    for name in heavy:
-        ask(1.5, name)
-    for name in light:
-        ask(0.1, name)
-    wait(blocked.futures, PATIENCE)
-    blocked.turns._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
-    blocked.turns._lead = 0.0
-    blocked.served.clear()
-    begun, opened = threading.Event(), threading.Event()
-
-    def first() -> None:
-        begun.set()
-        opened.wait(PATIENCE)
-
-    blocked.futures.append(blocked.turns.submit(first, "nobody else"))
-    assert begun.wait(PATIENCE)
-    for name in heavy:
-        ask(1.5, name)
-    for name in light:
-        ask(0.1, name)
-    opened.set()
-    wait(blocked.futures, PATIENCE)
-    assert blocked.served[0] == "light 0"
-    assert {*blocked.served[:4]} == {*light, "heavy 0"}
-    assert {*blocked.served} == {*heavy, *light}
 
 
 def test_a_newer_request_of_a_tab_replaces_the_one_that_waits(blocked: Blocked) -> None:

@@ -15,8 +15,6 @@ V = TypeVar("V")
 
 PLACES, PER_VISITOR = 64, 16  # requests that may wait, of all visitors and of one
 WINDOW = 60.0  # seconds over which the work for a visitor is added up
-SHORT = 0.5  # seconds of work: less is a short request
-LEAD = 2.0  # seconds by which one kind of request may be ahead of the other
 SHARE = 30.0  # seconds of work for one visitor within WINDOW, while others use the worker too
 _FULL = ("Too many requests are waiting for this server.", "Wait a few seconds and press Enter again.")
 _REPLACED = ("A newer request from the same tab took its place.", "Ask again.")
@@ -32,17 +30,14 @@ class _Waiting(NamedTuple):
 class Turns:
     """A worker and its queues, one for each visitor. Thread-safe.
 
-    The worker takes one request of each visitor in turn. If the latest of some were short and of others long, each kind
-    has half of its time: many who read long texts do not make the others wait for all of them. Of each tab one request
-    waits: a newer one replaces it. Work for nobody in particular, such as jobs in the background, has a queue of its
-    own and no bound on its time.
+    The worker takes one request of each visitor in turn. Of each tab one request waits: a newer one replaces it. Work
+    for nobody in particular, such as jobs in the background, has a queue of its own and no bound on its time.
     """
 
     def __init__(self, name: str) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._queues: OrderedDict[str, OrderedDict[Hashable, _Waiting]] = OrderedDict()  # by visitor, then by tab
-        self._lead = 0.0  # seconds that long requests had more than short ones, within LEAD
         self._worked: dict[str, deque[tuple[float, float]]] = {}  # by visitor: when work ended, and its seconds
 
     def submit(self, work: Callable[[], V], visitor: str = "", tab: str = "") -> Future[V]:
@@ -111,21 +106,12 @@ class Turns:
         finally:
             ended = time.monotonic()
             with self._lock:
-                ahead = ended - began if self._is_long(visitor) else began - ended
-                self._lead = min(LEAD, max(-LEAD, self._lead + ahead))
                 self._worked.setdefault(visitor, deque()).append((ended, ended - began))
-
-    def _is_long(self, visitor: str) -> bool:
-        """Whether the latest work for a visitor was long."""
-        done = self._worked.get(visitor, ())
-        return bool(done) and done[-1][1] >= SHORT
 
     def _take(self) -> tuple[str, _Waiting | None]:
         """Take the oldest request of the visitor whose turn it is, who is last in line after that."""
         while self._queues:
-            is_long = self._lead < 0
-            visitor = next((who for who in self._queues if self._is_long(who) == is_long), next(iter(self._queues)))
-            queue = self._queues.pop(visitor)
+            visitor, queue = self._queues.popitem(last=False)
             _, waiting = queue.popitem(last=False)
             if queue:
                 self._queues[visitor] = queue

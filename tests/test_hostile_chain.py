@@ -112,7 +112,7 @@ def goes_to_the_browser(attention: Attention) -> None:
 def is_compared(attention: Attention, typed: str, other: Attention) -> None:
     data = pack([Panel(attention, HEAD, typed[:LETTERS]), Panel(other, HEAD)])
     header = unpack_panels(data)
-    assert header["readings"][0]["tokens"] == list(attention.tokens)
+    assert header["readings"][0]["tokens"] == [token.drawn for token in attention.text.tokens]
     assert header["readings"][0]["text"] == attention.text.text[: len(header["readings"][0]["text"])]
     assert header["panels"][0]["name"] == clean(typed[:LETTERS])
     assert header["aligned"][0][1] == list(align(attention.text, other.text).same)

@@ -51,7 +51,6 @@ UNIT: tuple[str, ...] = (
     "test_head_search",
     "test_house",
     "test_intervals",
-    "test_jobs_of_heads",
     "test_lanes",
     "test_links",
     "test_messages",

@@ -172,7 +172,7 @@ def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
 
 
 def off_line(drawn: Sequence[tuple[Attention, Head]]) -> str:
-    """The same in few words, for the picture itself."""
+    """Say it in few words, for the picture itself."""
     said = _off(drawn, "its output is", "their outputs are", MOST_NAMED)
     return said and f"{said} not used"
 

@@ -231,7 +231,7 @@ def unlabelled(
 
 
 def _raise(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
-    """What must be raised so that each of so many rows and columns has a label; empty if nothing."""
+    """Name what must be raised so that each of so many rows and columns has a label; empty if nothing."""
     rows, cols = counts
     needed = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
     short = [name for name, room, count in needed if room - label < LABELLED * count]

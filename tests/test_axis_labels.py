@@ -208,3 +208,11 @@ def test_bars_of_many_tokens_name_each_kth_and_say_so() -> None:
     few, many = (token_bars([f"t{i}" for i in range(n)], np.ones(n), LIGHT).plots[0].x for n in (30, 100))
     assert (len(few.at or ()), few.title) == (30, "")
     assert (len(many.at or ()), many.title) == (34, "every 3rd token is named")
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "links", "compare", "difference"])
+@pytest.mark.parametrize("pin", ["q3", "k5", "q3k5"])
+def test_words_that_are_not_held_keep_their_colour_in_files(kind: str, pin: str) -> None:
+    drawing = DRAWN[kind](long(12), pin=pin).drawing
+    colours = {m.colour for m in drawing.marks if isinstance(m, Text) and re.fullmatch(r"t\d+", m.text)}
+    assert colours == {LIGHT.ink, LIGHT.accent}

@@ -103,8 +103,8 @@ def is_what_was_typed(attention: Attention, typed: str) -> None:
 
 def goes_to_the_browser(attention: Attention) -> None:
     header, matrices, _ = unpack(packet(attention, [HEAD]))
-    assert header["tokens"] == list(attention.tokens)
-    assert header["words"] == list(attention.by_words().tokens)
+    assert header["tokens"] == [token.drawn for token in attention.text.tokens]
+    assert header["words"] == [token.drawn for token in attention.text.by_words().tokens]
     number = HEAD.layer * attention.heads + HEAD.head
     assert np.abs(matrices[number] - attention[HEAD]).max() <= STEP
 
@@ -183,5 +183,5 @@ def test_the_browser_reads_the_tokens_of_every_hostile_text(encoder: Encoder) ->
     packets = [packet(attention, [Head(0, 0)]) for attention in readings.values()]
     headers = ask_packet(*[{"packet": data, "ask": "header"} for data in packets])
     for (name, attention), header in zip(readings.items(), headers, strict=True):
-        assert header["tokens"] == list(attention.tokens), name
-        assert header["words"] == list(attention.by_words().tokens), name
+        assert header["tokens"] == [token.drawn for token in attention.text.tokens], name
+        assert header["words"] == [token.drawn for token in attention.text.by_words().tokens], name

@@ -42,6 +42,10 @@ CASES = {
         [(0.5, 0.5), (0, 1)],
         "H0 does ○; H0 and H1 share □: two heads, one job.",
     ),
+    "two shared beside one alone": (
+        [(1, 0, 0), (1, 0, 0), (0, 1, 0), (0, 1, 0), (0, 0, 1)],
+        "H4 does ◇; H0 and H1 share ○; H2 and H3 share □.",
+    ),
     "one idle": ([(1, 0), (0, 0), (0, 1)], "H0 does ○; H2 does □; H1 has no job."),
     "two idle": ([(1, 0), (0, 0), (0, 1), (0, 0)], "H0 does ○; H2 does □; H1 and H3 have no job."),
     "one job undone": ([(1, 0), (0, 0)], "H0 does ○; no head does □; H1 has no job."),
@@ -80,12 +84,12 @@ def test_maps_without_marks_say_nothing_of_jobs() -> None:
     assert describe_jobs(["H0", "H1"], np.stack([head(1), head()]), only) == "H0 does ○; H1 has no job."
 
 
-def test_of_what_is_said_elsewhere_the_contrary_is_not_said() -> None:
-    maps = np.stack([head(1), head(), head()])
-    assert describe_jobs("ABC", maps, PLACES) == "A does ○; no head does □; B and C have no job."
-    assert describe_jobs("ABC", maps, PLACES, [("□", "B")]) == "A does ○; C has no job."
-    assert describe_jobs("BC", maps[1:], PLACES, [("□", "B")]) == "No head does ○."
-    assert describe_jobs("BC", maps[1:], PLACES, [("□", "B"), ("○", "C")]) == ""
+def test_a_sign_on_one_or_two_words_shows_no_job() -> None:
+    few = np.full_like(PLACES, -1)
+    few[:2, 1] = LINKED[:2]
+    assert describe_jobs(["H0"], head(linked=1)[None], few) == ""
+    few[2, 1] = LINKED[2]
+    assert describe_jobs(["H0"], head(linked=1)[None], few) == "H0 does □."
 
 
 VERDICTS = {
@@ -95,9 +99,7 @@ VERDICTS = {
         for number in range(len(lab.stored(experiment).runs))
     },
     **{
-        f"{name} {model}": write_verdict(
-            toy.options, outcome := toy.outcome(model), None, jobs_on_maps(name, model, outcome)
-        )
+        f"{name} {model}": write_verdict(toy.options, toy.outcome(model), None, jobs_on_maps(name, model))
         for name, toy in TOYS.items()
         for model in toy.trainings
     },

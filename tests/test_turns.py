@@ -17,8 +17,8 @@ from tests.waiting import PATIENCE
 class Blocked:
     """A worker that is kept busy until the test opens it, and the order in which it served."""
 
-    def __init__(self, worker: Turns | None = None) -> None:
-        self.turns, self.served = worker or Turns("test"), list[str]()
+    def __init__(self) -> None:
+        self.turns, self.served = Turns("test"), list[str]()
         self._open, began = threading.Event(), threading.Event()
 
         def first() -> None:
@@ -55,31 +55,6 @@ def test_a_visitor_with_many_tabs_has_one_turn_like_everybody(blocked: Blocked) 
     blocked.ask("d")  # two requests of no tab in particular
     blocked.ask("d")
     assert blocked.open() == ["a1", "b1", "c1", "d", "a2", "d", "a3"]
-
-
-@pytest.mark.parametrize("heavy", ["a", "b"], ids=["of one visitor", "of two"])
-def test_whoever_asked_for_little_is_served_before_those_who_asked_for_much(
-    heavy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without cookies all people behind one address are one visitor."""
-    now = 100.0
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now)
-    worker = Blocked()
-
-    def work() -> None:
-        nonlocal now
-        now += 2
-
-    worker.futures += [worker.turns.submit(work, heavy, tab) for tab in "12"]
-    worker.open()
-    worker.turns._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
-    again = Blocked(worker.turns)
-    for tab in "123":
-        again.ask(heavy, tab)
-    again.ask("a", "bystander")
-    served = again.open()
-    expected = ["a3", "abystander", "a1", "a2"] if heavy == "a" else ["abystander", "b3", "b1", "b2"]
-    assert served == expected
 
 
 def test_a_newer_request_of_a_tab_replaces_the_one_that_waits(blocked: Blocked) -> None:

@@ -89,8 +89,7 @@ class HeadMatches:
 
     def __getitem__(self, head: Head) -> Head:
         """Return the head of the other run that a head is matched with. Raises SettingError if they are no closer than
-        chance, as those without a job in common, and
-        KeyError for a head without any, as where the other run has too few."""
+        chance, as heads that share nothing are, and KeyError for a head without any: the other run may have too few."""
         pair = {pair.head: pair for pair in self.pairs}[head]
         if not pair.closer_than_chance:
             problem = f"{head} of {self.one} and {pair.other} of {self.other} are no closer than chance, so no match."

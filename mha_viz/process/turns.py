@@ -30,17 +30,15 @@ class _Waiting(NamedTuple):
 class Turns:
     """A worker and its queues, one for each visitor. Thread-safe.
 
-    The worker takes one request of each visitor in turn, first of those for whom it worked the fewest seconds lately,
-    and of a visitor's tabs likewise: behind one address, or without cookies, many people are one visitor. Of each tab
-    one request waits: a newer one replaces it. Work for nobody in particular, such as jobs in the background, has a
-    queue of its own and no bound on its time.
+    The worker takes one request of each visitor in turn. Of each tab one request waits: a newer one replaces it. Work
+    for nobody in particular, such as jobs in the background, has a queue of its own and no bound on its time.
     """
 
     def __init__(self, name: str) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._queues: OrderedDict[str, OrderedDict[Hashable, _Waiting]] = OrderedDict()  # by visitor, then by tab
-        self._worked = _Worked()
+        self._worked: dict[str, deque[tuple[float, float]]] = {}  # by visitor: when work ended, and its seconds
 
     def submit(self, work: Callable[[], V], visitor: str = "", tab: str = "") -> Future[V]:
         """Queue work and return its Future.
@@ -78,11 +76,16 @@ class Turns:
     def _check_share(self, visitor: str) -> None:
         """Raise Busy if the visitor has had SHARE seconds of work within WINDOW while others used the worker."""
         now = time.monotonic()
-        self._worked.forget(now - WINDOW)
-        others = {*self._worked.visitors, *self._queues} - {visitor, ""}
-        used = self._worked.seconds(visitor)
+        for who, done in list(self._worked.items()):
+            while done and done[0][0] < now - WINDOW:
+                done.popleft()
+            if not done:
+                del self._worked[who]
+        own = self._worked.get(visitor, deque())
+        others = {*self._worked, *self._queues} - {visitor, ""}
+        used = sum(seconds for _, seconds in own)
         if visitor and others and used >= SHARE:
-            free = self._worked.oldest(visitor) + WINDOW - now
+            free = own[0][0] + WINDOW - now
             raise Busy(
                 f"The model has worked for you for {used:.0f} of the last {WINDOW:.0f} seconds, and others use it too.",
                 f"Wait {max(1.0, free):.0f} seconds and press Enter again.",
@@ -90,8 +93,7 @@ class Turns:
 
     def _serve_next(self) -> None:
         with self._lock:
-            self._worked.forget(time.monotonic() - WINDOW)
-            visitor, tab, waiting = self._take()
+            visitor, waiting = self._take()
         if waiting is None:  # what this call was for has been cancelled or replaced
             return
         began = time.monotonic()
@@ -104,65 +106,15 @@ class Turns:
         finally:
             ended = time.monotonic()
             with self._lock:
-                self._worked.add(_Done(ended, visitor, tab, ended - began))
+                self._worked.setdefault(visitor, deque()).append((ended, ended - began))
 
-    def _take(self) -> tuple[str, Hashable, _Waiting | None]:
-        """Take a request of the visitor whose turn it is, who is last in line after that. Whole seconds count: those
-        who asked for little are served in the order in which they came."""
+    def _take(self) -> tuple[str, _Waiting | None]:
+        """Take the oldest request of the visitor whose turn it is, who is last in line after that."""
         while self._queues:
-            visitor = min(self._queues, key=lambda who: int(self._worked.seconds(who)) if who else 0)
-            queue = self._queues.pop(visitor)
-            tab = min(queue, key=lambda one: int(self._worked.seconds(visitor, one)))
-            waiting = queue.pop(tab)
+            visitor, queue = self._queues.popitem(last=False)
+            _, waiting = queue.popitem(last=False)
             if queue:
                 self._queues[visitor] = queue
             if waiting.future.set_running_or_notify_cancel():
-                return visitor, tab, waiting
-        return "", "", None
-
-
-class _Done(NamedTuple):
-    """Work that ended: when, for whom, and after how many seconds."""
-
-    ended: float
-    visitor: str
-    tab: Hashable
-    seconds: float
-
-
-class _Worked:
-    """The seconds of work for each visitor, and for each of their tabs."""
-
-    def __init__(self) -> None:
-        self._done: deque[_Done] = deque()
-        self._seconds: dict[tuple[str, Hashable], tuple[int, float]] = {}  # with the count, which has no rounding
-
-    @property
-    def visitors(self) -> set[str]:
-        """For whom it worked."""
-        return {visitor for visitor, _ in self._seconds}
-
-    def seconds(self, visitor: str, tab: Hashable = None) -> float:
-        """The seconds for a visitor, or for one tab."""
-        return self._seconds.get((visitor, tab), (0, 0.0))[1]
-
-    def oldest(self, visitor: str) -> float:
-        """When the oldest work for a visitor ended."""
-        return next(done.ended for done in self._done if done.visitor == visitor)
-
-    def add(self, done: _Done) -> None:
-        """Add work that ended."""
-        self._done.append(done)
-        self._change(done, 1)
-
-    def forget(self, before: float) -> None:
-        """Forget the work that ended earlier."""
-        while self._done and self._done[0].ended < before:
-            self._change(self._done.popleft(), -1)
-
-    def _change(self, done: _Done, by: int) -> None:
-        for key in ((done.visitor, None), (done.visitor, done.tab)):
-            count, seconds = self._seconds.get(key, (0, 0.0))
-            self._seconds[key] = count + by, seconds + by * done.seconds
-            if count + by == 0:
-                del self._seconds[key]
+                return visitor, waiting
+        return "", None

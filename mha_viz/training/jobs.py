@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ RULE = (
     "A head *does* a job if it gives, on average, more than a third of its attention to the words that its sign marks; "
     "rows whose two signs share a cell are left out."
 )
+LEAST = 3  # words that a sign marks, for a map to show a job
 NAMED = 8  # at most so many heads are named; more are counted
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -48,34 +49,32 @@ def has_shared_job(jobs: Array) -> bool:
     return bool((jobs.sum(axis=0) > 1).any())
 
 
-def describe_jobs(names: Sequence[str], maps: Array, places: Array, elsewhere: Collection[tuple[str, str]] = ()) -> str:
+def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
     """Say which head does which job, such as "H0 does ○; H1, H2 and H3 share □: three heads, one job."
 
-    Returns an empty text where the maps have no marks, or nothing is left to say. ``names``: of the heads;
-    ``elsewhere``: signs and heads of which it is said beside this, from more than these maps, that the head does the
-    job: of these it is not said that no head does it, or that they have no job. For the rest see :func:`find_jobs`.
+    Returns an empty text where a sign marks fewer than LEAST words: one cell shows no job. ``names``: of the heads; for
+    the rest see :func:`find_jobs`.
     """
     jobs = find_jobs(maps, places)
     signs = dict(zip(SIGNS, jobs.T, strict=False))  # [head] of each
     marked = [sign for sign, keys in zip(SIGNS, places.T, strict=False) if (keys >= 0).any()]
-    if not marked:
+    if not marked or any(0 < count < LEAST for count in (places >= 0).sum(axis=0)):
         return ""
-    done_elsewhere, busy_elsewhere = {sign for sign, _ in elsewhere}, {head for _, head in elsewhere}
-    undone = [sign for sign in marked if not signs[sign].any() and sign not in done_elsewhere]
     if not jobs.any():
-        return f"No head does {_join(undone, 'or')}." if undone else ""
+        return f"No head does {_join(marked, 'or')}."
     shared = {sign: heads for sign, heads in signs.items() if heads.sum() > 1}
     alone: list[str] = []
     for head, name in enumerate(names):
         own_signs = [sign for sign, heads in signs.items() if heads[head] and sign not in shared]
         alone += [f"{name} does {_join(own_signs)}"] if own_signs else []
+    undone = [sign for sign in marked if not signs[sign].any()]
     without = [f"no head does {_join(undone, 'or')}"] if undone else []
-    is_idle = ~jobs.any(axis=1) & np.array([name not in busy_elsewhere for name in names], bool)
-    idle = _list_heads(names, is_idle)
+    idle = _list_heads(names, ~jobs.any(axis=1))
     without += [f"{idle} no job"] if idle else []
     together = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
     sentence = "; ".join([*alone, *without, *together])
-    if shared and max(heads.sum() for heads in shared.values()) <= NAMED:
+    is_counted = len(shared) == 1 or not alone  # otherwise it is not clear which heads are counted
+    if shared and is_counted and max(heads.sum() for heads in shared.values()) <= NAMED:
         count = int(np.any([*shared.values()], axis=0).sum())
         sentence += f": {_in_words(count, 'head')}, {_in_words(len(shared), 'job')}"
     return f"{sentence[0].upper()}{sentence[1:]}."

@@ -192,6 +192,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             default=Settings(CUT, heads=8),
             most_steps=500,
             layers=_of_each_cut,
+            shown=1,
             against="way of cutting",
             question="Is each head fed a different part of the input, or the whole vector?",
             answer="In the papers, the whole vector: every head has its own d_model × d_k matrices. Some "
@@ -343,6 +344,8 @@ def compared(expected: str | None, result: Result, number: int | None = None) ->
     experiment = EXPERIMENTS[result.settings.experiment]
     run = result.runs[experiment.shown if number is None else number]
     jobs = describe_jobs(names_of_heads(run), run.maps[-1], marked_places(result))
+    if experiment.removes_heads and jobs:
+        jobs = f"With all heads: {jobs}"
     return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, jobs)
 
 

@@ -18,14 +18,10 @@ MANY_POINTS = 0.1  # loss of accuracy that counts as large
 
 
 class Outcome(NamedTuple):
-    """Say what a result shows: one of the options, and the numbers behind it as a clause, if there are any.
-
-    ``doing``: the signs and heads of which the clause says that the head does this job.
-    """
+    """Say what a result shows: one of the options, and the numbers behind it as a clause, if there are any."""
 
     option: str
     evidence: str = ""
-    doing: tuple[tuple[str, str], ...] = ()
 
 
 def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | None, jobs: str = "") -> str:

@@ -87,8 +87,7 @@ def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
         stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
     saved, step = snapshots.steps(asset(name)), step_in_view(name)
     in_link(PARAMETER, [*map(str, saved)], r"\d+")
-    outcome = toy.outcome(model)
-    verdict = write_verdict(toy.options, outcome, guess, jobs_on_maps(name, model, outcome))
+    verdict = write_verdict(toy.options, toy.outcome(model), guess, jobs_on_maps(name, model))
     stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]))
     stage.why(toy.answer, toy.source)
     with st.container(horizontal=True):
@@ -211,13 +210,13 @@ def _marked_places(toy: Toy, count: int) -> Array:
     return np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()])
 
 
-def jobs_on_maps(name: str, model: str, outcome: Outcome) -> str:
-    """Say which head does which job on the maps of the last step: in one sentence, so as an example only, which does
-    not deny what the outcome says of all sentences."""
+def jobs_on_maps(name: str, model: str) -> str:
+    """Say which head does which job on the maps of the last step: in one sentence, so as an example only; empty where
+    its signs mark too few words."""
     shipped = toy_maps.shipped(model)
     count, heads = len(shipped.words), _heads(shipped)
     maps = shipped.maps[-1].reshape(len(heads), count, count)
-    jobs = describe_jobs(heads, maps, _marked_places(TOYS[name], count).T, outcome.doing)
+    jobs = describe_jobs(heads, maps, _marked_places(TOYS[name], count).T)
     return f"On these maps: {jobs}" if jobs else ""
 
 
@@ -319,9 +318,9 @@ def _divided(model: str) -> Outcome:
     learned = [task for task in TOYS[toy_maps.TOY].skills if since_step(model, task) is not None]
     heads = {head_of(best(model, task)) for task in learned}
     signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
-    jobs = tuple((signs[task], str(head_of(best(model, task)))) for task in learned)
+    jobs = [f"{signs[task]} {head_of(best(model, task))}" for task in learned]
     option = "divided" if len(heads) == len(learned) else "shared"
-    return Outcome(option, f"most often right on new sentences: {', '.join(map(' '.join, jobs))}", jobs)
+    return Outcome(option, f"most often right on new sentences: {', '.join(jobs)}")
 
 
 def _repeated() -> list[dict[int, int]]:

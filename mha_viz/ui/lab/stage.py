@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import streamlit as st
@@ -13,6 +14,7 @@ from mha_viz.ui.components import player
 from mha_viz.ui.parts import entitle, formulas, guarded, sent, whole
 
 PLAYER = "lab_player"
+FEW = 4  # heads whose maps fit the low window of a projector as large as all else in class
 GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
 OF_A_SCENE = (GUESS, "run", "step", "removed", "arm", "snapshot", "trained", "task", "answer", "beside")
 _PLAYS, _END = "lab_plays", "lab_end"  # in the session: how often an answer began to play; the last step in the URL
@@ -94,7 +96,11 @@ def play(
 
     st.session_state[_END] = dict(on_step(recorded["steps"][-1]))
     plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
-    with st.container(key=f"{follows}_stage" if follows else "lab_stage"):
+    has_many = len(recorded["heads"]) > FEW and not follows
+    with (
+        st.container(key=f"{follows}_stage" if follows else "lab_stage"),
+        st.container(key="lab_many") if has_many else nullcontext(),
+    ):
         player({**recorded, **plays, "at": at, "verdict": verdict}, key, stopped)
 
 

@@ -144,7 +144,7 @@ def test_where_labels_have_no_room_each_kth_has_one_with_a_tick_and_the_figure_s
 
 
 def remedies(drawing: Drawing) -> str:
-    """What is said to help where labels are left out; empty if none are."""
+    """Say what helps where labels are left out; empty if none are."""
     says = (str(note) for note in drawing.notes if "token is named." in str(note))
     return next((note.partition("token is named. ")[2] for note in says), "")
 

@@ -39,7 +39,7 @@ def visit(model: str) -> Visit:
 
 
 def _words(axis: dict[str, list[str]]) -> list[str]:
-    """As typed: the model of these tests knows few letters."""
+    """Keep it as typed: the model of these tests knows few letters."""
     return [word.removeprefix("[UNK] ") for word in axis["words"] if not word.startswith("<")]
 
 

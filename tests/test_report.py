@@ -269,8 +269,8 @@ def test_a_profile_without_roles_is_refused() -> None:
         (("minilm",), "not a profile"),
         ((Path("x"),), "not a profile"),
         ((with_role(), ["minilm"]), "not a profile"),
-        ((with_role(), "minilm"), "not a list"),
-        ((with_role(), 3), "not a list"),
+        ((with_role(), "minilm"), "not a profile"),
+        ((with_role(), 3), "not a profile"),
     ],
 )
 def test_what_is_not_a_profile_is_refused(arguments: tuple[Any, ...], problem: str) -> None:

@@ -167,14 +167,14 @@ def quantities(attentions: Sequence[Attention]) -> str:
 def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
     """Say of drawn heads that are switched off that their patterns are computed all the same; empty if none is."""
     one, many = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
-    said = _off(drawn, one, many)
-    return said and f"{said} not used."
+    switched_off = _off(drawn, one, many)
+    return switched_off and f"{switched_off} not used."
 
 
 def off_line(drawn: Sequence[tuple[Attention, Head]]) -> str:
-    """The same in few words, for the picture itself."""
-    said = _off(drawn, "its output is", "their outputs are", MOST_NAMED)
-    return said and f"{said} not used"
+    """Say it in few words, for the picture itself."""
+    switched_off = _off(drawn, "its output is", "their outputs are", MOST_NAMED)
+    return switched_off and f"{switched_off} not used"
 
 
 def _off(drawn: Sequence[tuple[Attention, Head]], one: str, many: str, most: int | None = None) -> str:

@@ -73,8 +73,8 @@ def compare(
     scale = span(view.scale, parts)
     few = next(filter(None, (few_links(axes, view) for axes in every if kind == "links")), "")
     _, below = _shared_scale(kind, scale, places.whole, theme, parts, few)
-    said = said_below(caption.off_line([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
-    high = (size.tallest - said[1]) / math.ceil(len(panels) / across) - ABOVE - below
+    footer = said_below(caption.off_line([(p.attention, p.head) for p in panels]), places.whole, theme.ink)
+    high = (size.tallest - footer[1]) / math.ceil(len(panels) / across) - ABOVE - below
     drawings = drawings_of(
         panels, held, view, kind, places.drawn, theme, not size.transparent, math.inf, high, ON_PAPER, places.unnamed
     )
@@ -91,7 +91,7 @@ def compare(
             panels, view, parts, ("compare", kind), f"{STRENGTHS[kind]}, for all panels: {scale}.", pin_of, None in held
         ),
     )
-    return sheet(drawn, size, said)
+    return sheet(drawn, size, footer)
 
 
 class PanelRows(NamedTuple):

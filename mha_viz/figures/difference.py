@@ -60,8 +60,8 @@ def difference(
     subtracted = signed(first, second, view)
     parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
     matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
-    said = said_below(caption.off_line([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink)
-    lines, most_high = not size.transparent, size.tallest - FOOT - said[1] - _above(first, second, size.pixels)
+    footer = said_below(caption.off_line([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink)
+    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1] - _above(first, second, size.pixels)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
     end = parts[0].size(top)
     words = f"−{end} to +{end}"
@@ -78,7 +78,7 @@ def difference(
         notes=(*unlabelled(layout, (size.pixels, most_high), [subtracted.axes]), *_unmarked(layout, theme)),
         **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
     )
-    return sheet(drawn, size, said)
+    return sheet(drawn, size, footer)
 
 
 def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:

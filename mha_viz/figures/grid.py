@@ -34,7 +34,7 @@ def grid(
     theme = THEMES[size.look]
     axes = units(attention, view)
     drawn = heads or attention.every_head()
-    said = said_below(caption.off_line([(attention, head) for head in drawn]), size.pixels, theme.ink)
+    footer = said_below(caption.off_line([(attention, head) for head in drawn]), size.pixels, theme.ink)
     layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
     height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
     layout = grid_layout(size.pixels, len(layers), len(numbers), height)
@@ -52,7 +52,7 @@ def grid(
             attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, every, "grid"
         ),
     )
-    return sheet(drawing, size, said)
+    return sheet(drawing, size, footer)
 
 
 def grid_marks(

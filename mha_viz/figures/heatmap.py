@@ -74,8 +74,8 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
     axes = units(attention, view)
     part = block(attention, head, view, axes)
     every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
-    said = said_below(caption.off_line([(attention, head)]), size.pixels, theme.ink)
-    lines, most_high = not size.transparent, size.tallest - FOOT - said[1]
+    footer = said_below(caption.off_line([(attention, head)]), size.pixels, theme.ink)
+    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1]
     page = (size.pixels, most_high)
     matrix, notes = _window(every, part.w, page)
     marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
@@ -88,7 +88,7 @@ def heatmap(attention: Attention, head: Head, view: View | None = None, size: Si
         notes=(*faint_cells(view, [part]), *notes, *unlabelled(layout, page, [axes], AROUND)),
         **caption.of_heads(attention, (head,), view, [part], "heatmap"),
     )
-    return sheet(drawn, size, said)
+    return sheet(drawn, size, footer)
 
 
 def _window(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tuple[Matrix, tuple[Note, ...]]:
@@ -231,7 +231,7 @@ def unlabelled(
 
 
 def _raise(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
-    """What must be raised so that each of so many rows and columns has a label; empty if nothing."""
+    """Name what must be raised so that each of so many rows and columns has a label; empty if nothing."""
     rows, cols = counts
     needed = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
     short = [name for name, room, count in needed if room - label < LABELLED * count]

@@ -19,7 +19,7 @@ PAGE_MM = 220.0  # A4 with margins of 25 mm, less 27 mm for a caption
 SMALLEST_PT = 5.0  # of letters that are readable in print
 LABEL_PIXELS = 13  # the size of ordinary labels on screen
 EDGE = 4  # margin on every side of a file, pixels: letters extend a little beyond their places
-SAID, SAID_LINE, MOST_SAID = 11, 16, 2  # letters and lines of a sentence below a drawing, pixels; its lines
+FOOTER, SAID_LINE, MOST_SAID = 11, 16, 2  # letters and lines of a sentence below a drawing, pixels; its lines
 TALL = 100_000  # a file may be as high as necessary
 
 LOOKS: tuple[Literal["light", "dark", "grey"], ...] = ("light", "dark", "grey")
@@ -85,14 +85,14 @@ def wrapped(text: str, width: float, size: float, most: int, weight: int = 400) 
 def said_below(words: str, width: float, colour: str) -> tuple[tuple[Mark, ...], float]:
     """A short sentence to stand below a drawing of this width, in its middle, and the height of that; nothing if there
     are no words."""
-    lines = wrapped(words, width, SAID, MOST_SAID)
+    lines = wrapped(words, width, FOOTER, MOST_SAID)
     marks = [
-        Text(width / 2, SAID_LINE * (at + 0.5), line, SAID, colour, anchor="middle") for at, line in enumerate(lines)
+        Text(width / 2, SAID_LINE * (at + 0.5), line, FOOTER, colour, anchor="middle") for at, line in enumerate(lines)
     ]
     return tuple(marks), SAID_LINE * len(lines)
 
 
-def sheet(drawing: Drawing, size: Size, said: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
+def sheet(drawing: Drawing, size: Size, footer: tuple[tuple[Mark, ...], float] = ((), 0.0)) -> Drawing:
     """A drawing in the screen's pixels as one in points, exactly as wide as requested; with what is ``said_below``.
 
     Long texts have more columns than fit at the requested size of type: they are scaled down as a whole. Notes say if
@@ -102,8 +102,8 @@ def sheet(drawing: Drawing, size: Size, said: tuple[tuple[Mark, ...], float] = (
     whole = replace(
         drawing,
         width=drawing.width + 2 * EDGE,
-        height=drawing.height + said[1] + 2 * EDGE,
-        marks=(*moved(drawing.marks, EDGE, EDGE), *moved(said[0], EDGE, EDGE + drawing.height)),
+        height=drawing.height + footer[1] + 2 * EDGE,
+        marks=(*moved(drawing.marks, EDGE, EDGE), *moved(footer[0], EDGE, EDGE + drawing.height)),
     )
     drawn = replace(whole.scaled(min(size.scale, wide / whole.width)), width=wide)
     return replace(drawn, notes=(*drawn.notes, *_unprintable(drawn, size)))

@@ -105,8 +105,8 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
     ends = (strands[0].colour if len(strands) == 1 else theme.ink, strands[0].below)
     _, high_scale = line_foot(parts, ends, words, few, size.pixels, theme)
     foot = below + high_scale
-    said = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
-    page = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot - said[1]), theme)
+    footer = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
+    page = _on_page(strands, axes, focus(axes, view), (size.pixels, size.tallest - foot - footer[1]), theme)
     scale, _ = line_foot(
         parts, ends, words, f"{page.within} of {few}" if page.within is not None else few, size.pixels, theme
     )
@@ -118,7 +118,7 @@ def links(attention: Attention, heads: Sequence[Head], view: View | None = None,
         notes=(*faint_links(view, parts), *page.notes),
         **caption.of_heads(attention, tuple(heads), view, parts, "links"),
     )
-    return sheet(drawn, size, said)
+    return sheet(drawn, size, footer)
 
 
 def line_foot(

@@ -126,8 +126,8 @@ def over_image(
     """The patches of all ``heads``, of each of some layers the same ones. Raises UnknownHead."""
     theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
     layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
-    said = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
-    height = size.tallest - FOOT - said[1]
+    footer = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
+    height = size.tallest - FOOT - footer[1]
     layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
     sharp = max(1, SHARP // max(len(numbers) * shown.columns, len(layers) * shown.rows))
     under = None if image is None else _fitted(image, shown, sharp)
@@ -151,7 +151,7 @@ def over_image(
         background=None if size.transparent else theme.paper,
         **_words(attention, heads, shown, span_of_each(attention, view.scale, parts), under is not None),
     )
-    return sheet(drawing, size, said)
+    return sheet(drawing, size, footer)
 
 
 def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:

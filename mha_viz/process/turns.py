@@ -81,11 +81,11 @@ class Turns:
                 done.popleft()
             if not done:
                 del self._worked[who]
-        own = self._worked.get(visitor, deque())
+        mine = self._worked.get(visitor, deque())
         others = {*self._worked, *self._queues} - {visitor, ""}
-        used = sum(seconds for _, seconds in own)
+        used = sum(seconds for _, seconds in mine)
         if visitor and others and used >= SHARE:
-            free = own[0][0] + WINDOW - now
+            free = mine[0][0] + WINDOW - now
             raise Busy(
                 f"The model has worked for you for {used:.0f} of the last {WINDOW:.0f} seconds, and others use it too.",
                 f"Wait {max(1.0, free):.0f} seconds and press Enter again.",

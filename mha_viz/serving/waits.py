@@ -59,11 +59,11 @@ class Waits:
 
     def note_received(self, tab: object, received: Allowed, visitor: str = "") -> None:
         """Note a message from a visitor's tab. An action takes the place of the one before, whose run it ends."""
-        asked = received.message.rerun_script
-        if received.kind != "rerun_script" or asked.is_auto_rerun:  # a timer's: nobody waits for it
+        rerun = received.message.rerun_script
+        if received.kind != "rerun_script" or rerun.is_auto_rerun:  # a timer's: nobody waits for it
             return
         self.actions += 1
-        model = next(iter(parse_qs(asked.query_string).get("model", [])), "")
+        model = next(iter(parse_qs(rerun.query_string).get("model", [])), "")
         counts = tab in self._acted and model in self._models
         self._begun[tab] = _Action(time.monotonic(), visitor, model, counts)
         self._acted.add(tab)

@@ -78,12 +78,12 @@ def language_of(words: Sequence[str]) -> str:
     English. ``words``: in order, without punctuation."""
     read = {part for word in words for part in parts_of(word)}
     telling = {part for i in range(len(words)) if not _is_in_name(words, i) for part in _telling(words[i])}
-    own = {code: telling & known - LANGUAGES[ENGLISH] for code, known in LANGUAGES.items()}
-    best = max(own, key=lambda code: len(own[code]))
-    of_english = read & LANGUAGES[ENGLISH] - LANGUAGES[best] if own[best] else read & LANGUAGES[ENGLISH]
-    if len(own[best]) >= LEAST and len(own[best]) >= TIMES * len(of_english):
+    alone = {code: telling & words_of - LANGUAGES[ENGLISH] for code, words_of in LANGUAGES.items()}
+    best = max(alone, key=lambda code: len(alone[code]))
+    of_english = read & LANGUAGES[ENGLISH] - LANGUAGES[best] if alone[best] else read & LANGUAGES[ENGLISH]
+    if len(alone[best]) >= LEAST and len(alone[best]) >= TIMES * len(of_english):
         return best
-    return ENGLISH if len(of_english) > len(own[best]) else ""
+    return ENGLISH if len(of_english) > len(alone[best]) else ""
 
 
 def _is_in_name(words: Sequence[str], at: int) -> bool:
@@ -105,7 +105,7 @@ def is_function_word(word: str, language: str = ENGLISH) -> bool:
     if language == ENGLISH:
         return english.is_closed_class(word) or word in PARTICLES
     if not language:
-        return is_function_word(word) or any(part in known for part in _telling(word) for known in LANGUAGES.values())
+        return is_function_word(word) or any(part in words for part in _telling(word) for words in LANGUAGES.values())
     return any(part in LANGUAGES[language] for part in parts_of(word))
 
 

@@ -22,10 +22,12 @@ from mha_viz.exports.registry import writer
 from mha_viz.exports.saved import heading
 from mha_viz.files.tables import inert
 from mha_viz.model_names import cite_model, name_in_column
+from mha_viz.quotes import shortened
 from mha_viz.text import TokenizedText, clean
 
 CELL = ("query_index", "query_token", "key_index", "key_token")
 PLACE = ("layer", "head", *CELL)
+LONGEST_CELL = 32_000  # characters: spreadsheets hold 32,767 in a cell, Python reads 131,072
 ORIGIN = ("of_model", "quantity", "text", "made")
 
 
@@ -105,7 +107,7 @@ def origin(reading: Attention | Shown) -> tuple[str, str]:
     text = " / ".join(filter(None, (reading.queries.text, reading.queries.pair)))
     quantity = name_numbers(reading.quantity, reading.made)
     cells = cite_model(reading.model, reading.revision), quantity, text, "; ".join(reading.made)
-    return "".join(f",{cell(clean(value))}" for value in cells), "," * len(ORIGIN)
+    return "".join(f",{cell(shortened(clean(value), LONGEST_CELL))}" for value in cells), "," * len(ORIGIN)
 
 
 @writer(".json")

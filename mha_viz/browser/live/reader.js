@@ -11,8 +11,8 @@ import { Reader } from "./tokenizer.js";
  * The model as data (figure/live.py): what all readings have in common, and the tokenizer.
  *
  * @typedef {object} Model
- * @property {Pick<Reading, "model" | "cited" | "layers" | "heads" | "together" | "themes"> & { metrics: (Metric & { name:
- *   string })[] }} common
+ * @property {Pick<Reading, "model" | "cited" | "layers" | "heads" | "together" | "themes"> & {
+ *   metrics: (Metric & { name: string })[] }} common
  * @property {number} bytes of the weights
  * @property {string[]} parts the files of the weights, in order
  * @property {object} tokenizer

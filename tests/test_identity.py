@@ -346,7 +346,7 @@ def test_a_long_title_of_a_difference_takes_a_second_line(minilm: Encoder) -> No
     typed = minilm.encode(TYPED)
     other = replace(typed, revision="untrained, seed 0")
     drawing = mv.difference((typed, "L3H1"), (other, "L3H1"), width_mm=85).drawing
-    title = f"L3H1 (4-2) of {MINILM} (untrained, seed 0) minus L3H1 (4-2) of {MINILM} ({typed.revision})"
+    title = f"L3H1 (4-2) of {MINILM} (untrained, seed 0) minus L3H1 (4-2) of {MINILM} (weights SHA-256 53aa5117…)"
     assert " ".join(drawing.texts()).startswith(title)
     same = mv.difference((typed, "L3H1"), (typed, "L0H0"), width_mm=85).drawing
     assert drawing.height > same.height

@@ -19,6 +19,7 @@ from mha_viz.cli import main
 from mha_viz.errors import CorpusMissing, TextError
 from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.use_words import NO_MORE
+from mha_viz.model_names import cite_model
 from mha_viz.models.answers import question_about
 from mha_viz.models.loading import load
 from mha_viz.numerals import percent
@@ -130,8 +131,7 @@ def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
     example = next(line for line in (ROOT / "docs/howto/cite.md").read_text("utf-8").splitlines() if "“L2H8" in line)
     revision = str(profile.facts["revision"])
     for words in (
-        f"L2H8 ({role.head.paper}) of all-MiniLM-L6-v2 ",
-        f"(sentence-transformers/all-MiniLM-L6-v2, weights SHA-256 {revision}",
+        f"L2H8 ({role.head.paper}) of {cite_model(profile.model, revision)} coincides",
         "(UD English EWT test, commit 15d613d; ",
         "and it holds on UD English LinES test (69.7% of 1,909 cases in 9 documents)",
         f"in {percent(role.score)} of {role.n:,} cases (UD English EWT test",

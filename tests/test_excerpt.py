@@ -104,7 +104,7 @@ def test_a_long_text_in_columns_has_every_token_and_the_links_inside_them() -> N
     assert tokens_of(drawing).count("t74") == 2
     assert set(tokens_of(drawing)) == {f"t{i}" for i in range(75)}
     assert len([m for m in drawing.marks if isinstance(m, Curve)]) == 20  # the first of equally strong ones
-    assert "The 75 tokens are set in 2 columns; 1.3% of the attention is left out." in drawing.full_caption
+    assert "The 75 tokens are set in 2 columns." in drawing.full_caption
 
 
 def test_a_held_token_of_a_long_text_is_in_the_picture_with_its_link() -> None:
@@ -127,7 +127,7 @@ def test_cross_attention_keeps_a_short_side_whole() -> None:
     drawing = links(cross, [H])
     assert len(set(tokens_of(drawing))) == 150
     assert drawing.texts().count("e") == 3
-    assert "3 columns; 0.0% of the attention" in drawing.full_caption
+    assert "set in 3 columns." in drawing.full_caption
 
 
 # ---- Notes -----------------------------------------------------------------------------------------------

@@ -387,7 +387,7 @@ def test_odd_steps_of_training_show_the_first(odd: str) -> None:
 def test_what_a_toy_shows_follows_its_numbers() -> None:
     verdict = playing(learned(guess="shared"))["verdict"]
     best = "most often right on new sentences: ○ L1H3, □ L1H2, ◇ L1H1"
-    assert verdict.startswith(f"Not as you expected: the work is divided among heads; {best}. ")
+    assert verdict.startswith(f"Not as you expected: the work is divided among heads; {best}.")
     hidden = playing(learned(trained="hidden"))["verdict"]
     assert "new sentences: ○ L1H1, □ L1H2. " in hidden, "it did not learn whom a pronoun refers to"
     assert "On these maps" not in verdict + hidden, "their signs mark one word each"

@@ -224,7 +224,7 @@ def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
     if few:
         chosen = f"{chosen[:-1]}, special tokens left out." if chosen else ""
         few = f"{'Of these, only' if chosen else 'Only'} {few} are drawn."
-    number = "The number behind a word is the weight of the strongest link to it." if kind == "links" else ""
+    number = "The number behind a word is the weight of the strongest link drawn to it." if kind == "links" else ""
     return " ".join(s for s in (UNITS[unit], side, chosen, few, "" if view.pin else number) if s)
 
 

@@ -35,12 +35,13 @@ class Excerpt(NamedTuple):
 
 
 def excerpts(
-    w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int
+    w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int, has_share: bool = True
 ) -> tuple[list[Excerpt], tuple[Note, ...]]:
     """The excerpts of ``w`` [row, column] of at most ``fit`` tokens per axis, and what they leave out.
 
     If everything fits, it is one excerpt of all; otherwise one around the held token or, without one, up to ``across``
-    excerpts of equal height beside each other. An axis that fits is complete in each.
+    excerpts of equal height beside each other. An axis that fits is complete in each. ``has_share``: whether the note
+    says how much of the attention is left out; where only some links are drawn, this would be too little.
     """
     lengths = w.shape
     longest = max(lengths)
@@ -55,10 +56,10 @@ def excerpts(
     missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
     tokens = f"The {longest} tokens" if drawn == longest else f"The first {drawn} of {longest} tokens"
     stand = f"are set in {count} columns" if count > 1 else "are drawn"
-    left = f"{missing} of the attention is left out."
+    left = f"; {missing} of the attention is left out." if has_share else "."
     or_width = "" if drawn == longest else "For the rest in further columns, raise width_mm. "
     around_pin = "With a pin, those around it are drawn."
-    return parts, (Note(f"{tokens} {stand}; {left}", f"{REMEDY}. {or_width}{around_pin}"),)
+    return parts, (Note(f"{tokens} {stand}{left}", f"{REMEDY}. {or_width}{around_pin}"),)
 
 
 def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:

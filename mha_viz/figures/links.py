@@ -168,7 +168,8 @@ def _on_page(
     width, height = page
     every = np.stack([s.part.w for s in strands]).astype(np.float64).mean(axis=0)  # [row, column]
     fit = max(1, int((height - TOP) // ON_PAPER.least))
-    parts, notes = excerpts(every, held, fit, max(1, int((width + GAP) // (NARROWEST + GAP))))
+    across, has_few = max(1, int((width + GAP) // (NARROWEST + GAP))), held is None and is_crowded(axes)
+    parts, notes = excerpts(every, held, fit, across, has_share=not has_few)
     column = (width - (len(parts) - 1) * GAP) / len(parts)
     room = Room(token_room(axes, ON_PAPER), max(max(map(len, part), default=0) for part in parts))
     marks: list[Mark] = []
@@ -179,7 +180,7 @@ def _on_page(
         drawn, layout = link_marks(some, part.axes(axes), spot, column, theme, room, height - TOP, ON_PAPER)
         marks += moved(drawn, place * (column + GAP), 0)
         high = layout.height + TOP
-    if held is not None or not is_crowded(axes):
+    if not has_few:
         return LinksPage(tuple(marks), high, notes)
     whole = sum(int(strand.drawn.sum()) for strand in strands)
     within = sum(int(strand.drawn[np.ix_(*part)].sum()) for strand in strands for part in parts)

@@ -84,6 +84,12 @@ class ReportSubject(NamedTuple):
     thirds: tuple[str, ...]
 
 
+def _status(finding: Finding) -> str:
+    """Say whether a role is established or suggested, and where a simple rule does as well."""
+    is_matched = finding.beats_upos is False
+    return f"{finding.status}; {standing_with_corpora(finding)}" if is_matched else finding.status
+
+
 def report_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
@@ -166,7 +172,7 @@ def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedCo
     return (
         PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.13),
         PrintedColumn("Head", "l", lambda role: both(role.finding.head)),
-        PrintedColumn("Status", "p", lambda role: standing_with_corpora(role.finding), 0.11),
+        PrintedColumn("Status", "p", lambda role: _status(role.finding), 0.11),
         PrintedColumn("n", "r", lambda role: f"{role.finding.n:,}"),
         PrintedColumn("Score", "p", lambda role: _score(role.finding), 0.08),
         PrintedColumn("95% interval", "p", lambda role: _interval(role.finding), 0.11),

@@ -52,7 +52,7 @@ def test_the_model_of_many_languages_is_a_click_away_and_where_it_cannot_be_had_
     assert "cannot be reached" in visit.said
     assert "Meanwhile, the drawing below shows MiniLM" in visit.said
     assert visit.typed["text"] == text
-    assert visit.shown().header["model"] == "sentence-transformers/all-MiniLM-L6-v2"
+    assert visit.shown().header["model"] == "minilm"
     visit.at.button(key="back_to_model").click().run()
     assert visit.url == {"text": text}
     assert "cannot be reached" not in visit.said

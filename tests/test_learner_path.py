@@ -389,7 +389,7 @@ def test_what_a_toy_shows_follows_its_numbers() -> None:
     best = "most often right on new sentences: ○ L1H3, □ L1H2, ◇ L1H1"
     assert verdict.startswith(f"Not as you expected: the work is divided among heads; {best}.")
     hidden = playing(learned(trained="hidden"))["verdict"]
-    assert "new sentences: ○ L1H1, □ L1H2. " in hidden, "it did not learn whom a pronoun refers to"
+    assert "new sentences: ○ L1H1, □ L1H2." in hidden, "it did not learn whom a pronoun refers to"
     assert "On these maps" not in verdict + hidden, "their signs mark one word each"
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
     jobs = "L0H0 and L0H3 share ○; L1H0, L1H1, L1H2 and L1H3 share □: six heads, two jobs."

@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -25,6 +27,12 @@ pytest.importorskip("distributed")
 pytestmark = pytest.mark.app
 PAGES = ("status", "info/main/workers.html", "json/identity.json", "json/counts.json", "metrics", "health")
 LISTS = ("", "sitemap.json", "info/main/../../sitemap.json")
+
+
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker starts with the main module of this process, which a test that ran a page has replaced by the app."""
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
 
 
 def family() -> list[Any]:

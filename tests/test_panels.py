@@ -86,7 +86,7 @@ def test_a_reading_stands_beside_itself_without_special_tokens() -> None:
 def test_a_reading_says_what_was_read() -> None:
     attention = reading(2, 3, (1, 2), (1,))
     (said_,) = unpack_panels(pack([Panel(attention, Head(0, 0))]))["readings"]
-    assert (said_["text"], said_["pair"], said_["revision"], said_["n"]) == ("ababab", "ab", "r1", 7)
+    assert (said_["text"], said_["pair"], said_["revision"], said_["n"]) == ("ababab", "ab", "revision r1", 7)
     assert said_["spans"] == [None, [0, 2], [2, 4], [4, 6], None, [0, 2], None]
     assert said_["groups"] == [[0], [1], [2, 3], [4], [5], [6]]
     assert said_["words"] == ["[CLS]", "ab", "abab", "[SEP]", "ab", "[SEP]"]

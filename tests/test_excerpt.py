@@ -135,8 +135,8 @@ def test_cross_attention_keeps_a_short_side_whole() -> None:
 
 def test_labels_that_are_left_out_of_a_heatmap_are_announced() -> None:
     narrow, wide = (heatmap(diagonal(59), H, None, Size(width)) for width in (85, 178))
-    assert len(tokens_of(narrow)) == 2 * 20
-    assert narrow.full_caption.endswith("Every 3rd token is named.")
+    assert len(tokens_of(narrow)) == 2 * 30
+    assert narrow.full_caption.endswith("Every 2nd token is named.")
     assert len(tokens_of(wide)) == 2 * 59
     assert wide.notes == ()
     assert "is named" not in narrow.caption  # those of the interactive page, which has other labels
@@ -145,11 +145,11 @@ def test_labels_that_are_left_out_of_a_heatmap_are_announced() -> None:
 def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every_label() -> None:
     size = Size(85, max_height_mm=120)
     whole, drawing = (heatmap(diagonal(160), H, view, size) for view in (None, View(pin="q120")))
-    assert len(tokens_of(drawing)) == 2 * 31
+    assert len(tokens_of(drawing)) == 2 * 38
     held = [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["t120"]
     assert "t119" in drawing.texts()  # to which it attends
-    assert "Of 160 tokens, 31 on either side are drawn, around what is held; 0.0% of its" in drawing.full_caption
+    assert "Of 160 tokens, 38 on either side are drawn, around what is held; 0.0% of its" in drawing.full_caption
     assert "is named" not in drawing.full_caption
     (note,) = [note for note in drawing.notes if "around what is held" in str(note)]
     assert "raise width_mm and max_height_mm or lower font_pt" in str(note)
@@ -157,8 +157,8 @@ def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every
     every, around = (
         next(m for m in d.marks if isinstance(m, CellPicture)).pixels for d in (whole, drawing)
     )  # [row, column]
-    assert (every.shape[:2], around.shape[:2]) == ((160, 160), (31, 31))
-    assert (around == every[105:136, 89:120]).all()
+    assert (every.shape[:2], around.shape[:2]) == ((160, 160), (38, 38))
+    assert (around == every[101:139, 82:120]).all()
 
 
 def test_a_heatmap_is_no_higher_than_its_page() -> None:
@@ -168,7 +168,7 @@ def test_a_heatmap_is_no_higher_than_its_page() -> None:
 
 
 def test_saving_warns_once_of_each_and_other_formats_do_not(tmp_path: Path) -> None:
-    figure = figure_api.heatmap(diagonal(59), 0, 0, width_mm=85, font_pt=5)
+    figure = figure_api.heatmap(diagonal(89), 0, 0, width_mm=85, font_pt=5)
     with pytest.warns(FigureWarning) as caught:
         figure.save(tmp_path / "f.svg")
     assert [str(w.message).partition(".")[0] for w in caught] == [

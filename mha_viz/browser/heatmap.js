@@ -26,11 +26,11 @@ const DEEP = 0.52; // of the largest difference: from here on a cell is nearer t
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
 
 /** @type {(cell: number) => number} */
-export const labelSize = (cell) => Math.max(10, Math.min(13, cell - 1));
-// If cells are smaller than letters and a pixel between them, only one label in this many is written. The same as
+export const labelSize = (cell) => Math.max(cell < 10 ? 9 : 10, Math.min(13, cell - 1));
+// If cells are smaller than letters, only one label in this many is written. The same as
 // `label_step` in figures/heatmap.py.
 /** @type {(cell: number) => number} */
-export const labelStep = (cell) => Math.ceil((labelSize(cell) + 1) / cell);
+export const labelStep = (cell) => Math.ceil(labelSize(cell) / cell);
 // What is said of labels that are left out, "Every 2nd token is named."; empty if all are there.
 /** @type {(cell: number | undefined) => string} */
 export function thinned(cell) {

@@ -38,7 +38,7 @@ LABEL = 96  # the greatest width of labels, pixels
 LETTERS = 40  # characters of a token that are measured
 LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise five tokens would fill a page with 25 numbers
 AROUND = " With a pin, the part around it is drawn with all labels."
-LABELLED = 11  # from this cell size on, each row and column has its label
+LABELLED = 9  # from this cell size on, each row and column has its label
 HAIRLINES = 10  # from this cell size on, there are lines between cells
 FRAMED = 6  # from this cell size on, what is held has a frame; smaller cells would be hidden by it
 FRAME, HALO, TICK = 1.5, 3.5, 4  # pixels: a frame, the paper around it, and a tick beside small cells
@@ -200,8 +200,8 @@ def _frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) 
 
 def label_step(layout: HeatmapLayout) -> tuple[float, int]:
     """The size of labels, and at every how many rows or columns there is one."""
-    size = max(10, min(LABEL_SIZE, layout.cell - 1))  # the same as in browser/heatmap.js
-    return size, math.ceil((size + 1) / layout.cell)
+    size = max(9 if layout.cell < 10 else 10, min(LABEL_SIZE, layout.cell - 1))  # as in browser/heatmap.js
+    return size, math.ceil(size / layout.cell)
 
 
 def thinned(layout: HeatmapLayout) -> str:

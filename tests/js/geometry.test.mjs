@@ -552,8 +552,8 @@ test("heatmap: where labels are crowded, every third token has one, and what is 
   assert.deepEqual([8, 4, 3, 2, undefined].map(thinned), [
     "Every 2nd token is named.",
     "Every 3rd token is named.",
-    "Every 4th token is named.",
-    "Every 6th token is named.",
+    "Every 3rd token is named.",
+    "Every 5th token is named.",
     "",
   ]);
 });

@@ -166,7 +166,7 @@ def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) ->
     press("Enter")
     expect(page.get_by_role("heading", name="Without 13 heads")).to_be_visible()
     stays_on(page, "A whole layer")
-    go_to(page, "Switch all on")
+    go_to(page, "Switch all heads on")
     press("Enter")
     visitor.asked(off="none", how="uniform")
     expect(page.get_by_text("A small effect does not make")).to_be_visible()

@@ -89,8 +89,8 @@ def answers_are_walked_and_open_their_head(visitor: BrowserTab) -> None:
     page.keyboard.type("previous word")
     expect(answer(page, "L0H2")).to_be_visible()
     page.keyboard.press("Enter")
-    visitor.asked(head="L0H2", pin=None)
-    expect(visitor.title).to_have_text("L0H2 (1-3)")  # the drawing follows, on the page that was open
+    # The drawing follows, on the page that was open, in a sentence in which the head does that.
+    expect(visitor.title).to_have_text("L0H2 (1-3)")
     expect(field(page)).to_have_value("")
     page.go_back()
     expect(visitor.title).to_have_text("L3H1 (4-2)")

@@ -69,7 +69,7 @@ def describe_jobs(names: Sequence[str], maps: Array, places: Array) -> str:
         alone += [f"{name} does {_join(own_signs)}"] if own_signs else []
     undone = [sign for sign in marked if not signs[sign].any()]
     without = [f"no head does {_join(undone, 'or')}"] if undone else []
-    idle = _list_heads(names, ~jobs.any(axis=1))
+    idle = _list_heads(names, jobs.sum(axis=1) == 0)
     without += [f"{idle} no job"] if idle else []
     together = [f"{_list_heads(names, heads, 'share')} {sign}" for sign, heads in shared.items()]
     sentence = "; ".join([*alone, *without, *together])

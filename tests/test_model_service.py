@@ -19,7 +19,7 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.ui.address import examples
-from mha_viz.ui.caches import WAITING, BoundedCache, ModelService, first_reading
+from mha_viz.process.turns import PLACES as WAITING, BoundedCache, ModelService, first_reading
 from tests.waiting import PATIENCE
 
 FIRST = "The animal didn't cross the street because it was too tired."

@@ -136,9 +136,11 @@ def test_the_first_reading_is_the_first_example() -> None:
 
 
 def test_a_full_waiting_room_says_so_and_opens_again() -> None:
-    service, gate = ModelService(), threading.Event()
+    service, gate, begun = ModelService(), threading.Event(), threading.Event()
     model = catalog.resolve("minilm")
-    waiting = [service._submit(lambda: gate.wait(PATIENCE)) for _ in range(WAITING)]
+    waiting = [service._submit(lambda: begun.set() or gate.wait(PATIENCE))]
+    assert begun.wait(PATIENCE)  # what the worker does takes no place
+    waiting += [service._submit(lambda: gate.wait(PATIENCE)) for _ in range(WAITING)]
     try:
         with pytest.raises(Busy) as refused:
             service.cached(verbs.read, Request(model.name, "a sentence that nobody has read"))

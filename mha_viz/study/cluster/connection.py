@@ -75,7 +75,7 @@ def _client(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
                 )
     except ImportError as error:
         raise _missing("The package cryptography") from error
-    except TypeError as error:  # Dask's words for a missing certificate
+    except (TypeError, AssertionError) as error:  # what Dask raises for a missing certificate
         raise ClusterError(
             f"A scheduler at {quoted(address)} cannot be reached without a certificate.",
             "Name its files in Dask’s configuration: https://distributed.dask.org/en/stable/tls.html.",

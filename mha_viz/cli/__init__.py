@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _code_of(arguments, args)
         except (KeyboardInterrupt, Cancelled) as stop:
             code, words = exit_codes.STOPPED, str(stop)
+            if not words.endswith("."):  # a library's, in whose work it was pressed
+                words = ""
         if not stops.pressed and code != exit_codes.STOPPED:
             return code
         stops.announce(words or kept_in_words(args, stops.begun))

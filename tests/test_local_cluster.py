@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,8 +22,7 @@ from mha_viz.cli import main
 from mha_viz.study.cluster.connection import connected, dashboard_link
 from tests.cli_runs import assert_one_line
 
-psutil = pytest.importorskip("psutil")
-pytest.importorskip("distributed")
+psutil: Any = import_module("psutil")  # Dask needs it; it has no types
 
 pytestmark = pytest.mark.app
 PAGES = ("status", "info/main/workers.html", "json/identity.json", "json/counts.json", "metrics", "health")
@@ -84,6 +84,9 @@ def test_a_dashboard_answers_at_the_address_that_is_told_and_at_no_other() -> No
 
 def test_scratch_files_are_in_a_folder_of_this_account_alone_that_is_removed() -> None:
     import dask
+    from distributed.http.routing import DirectoryHandler
+
+    usual = DirectoryHandler.get
 
     def folder_of(dask_worker: Any) -> str:
         return str(dask_worker.local_directory)
@@ -98,6 +101,7 @@ def test_scratch_files_are_in_a_folder_of_this_account_alone_that_is_removed() -
         assert not own.exists()
         folders.append(own)
         assert dask.config.get("temporary-directory") != str(own)
+        assert DirectoryHandler.get is usual
     assert folders[0] != folders[1]
 
 

@@ -11,7 +11,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
@@ -51,28 +51,34 @@ def connected(address: str = "", workers: int = 0, dashboard: bool = False) -> I
 
 @contextmanager
 def _client(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
-    """As :func:`connected`, whatever the environment."""
+    """Connect as :func:`connected` does, whatever the environment."""
     if address and not _ADDRESS.fullmatch(address):
         raise SettingError(f"{quoted(address)} is not the address of a scheduler.", "Write it as tcp://HOST:PORT.")
-    distributed = library()
-    ends = ExitStack()
     for name in ("distributed.client", "distributed.core", "distributed.comm", "distributed.scheduler"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one sentence instead
+    with nullcontext() if address else _local(dashboard), _begun(address, workers, dashboard) as client:
+        yield client
+
+
+def _begun(address: str, workers: int, dashboard: bool) -> Client:
+    """Connect to a scheduler, or begin one with workers on this machine. Raises ClusterMissing and ClusterError."""
+    distributed = library()
+    client: Client
     try:
         if address:
             client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
-        else:
-            ends.enter_context(_local(dashboard))
-            with _not_stopped():
-                client = distributed.Client(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    dashboard_address=None,
-                    scheduler_kwargs=_scheduler(dashboard),
-                    silence_logs=logging.CRITICAL,
-                    set_as_default=False,
-                    security=True,
-                )
+            return client
+        with _not_stopped():
+            client = distributed.Client(
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address=None,
+                scheduler_kwargs=_scheduler(dashboard),
+                silence_logs=logging.CRITICAL,
+                set_as_default=False,
+                security=True,
+            )
+            return client
     except ImportError as error:
         raise _missing("The package cryptography") from error
     except (TypeError, AssertionError) as error:  # what Dask raises for a missing certificate
@@ -86,30 +92,34 @@ def _client(address: str, workers: int, dashboard: bool) -> Iterator[Client]:
             f"No Dask scheduler answers {where}: {' '.join(str(error).split())[:120]}.",
             "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`; or let --workers N start them.",
         ) from error
-    with client:
-        yield client
 
 
 @contextmanager
 def _local(dashboard: bool) -> Iterator[None]:
-    """The settings of a cluster on this machine: a folder for its scratch files that only this account can read, in
-    place of one whose name every account knows, and no HTTP address that answers unless a dashboard is wanted."""
+    """Have the settings of a cluster on this machine within the block: a folder for its scratch files that only this
+    account can read, in place of one whose name every account knows, and no HTTP address that answers unless a
+    dashboard is wanted, and then no list of addresses."""
+    library()
+    from distributed.http.routing import DirectoryHandler
+
     settings: dict[str, Any] = {"distributed.worker.profile.enabled": False}  # would take a tenth of a worker's time
     settings["distributed.worker.http.routes"] = []
     if not dashboard:
         settings["distributed.scheduler.http.routes"] = []
+    listing: Any = DirectoryHandler
+    usual = listing.get
+    listing.get = lambda handler: handler.send_error(404)  # it would list all addresses to everybody
     scratch = tempfile.TemporaryDirectory(prefix="mha-viz-", ignore_cleanup_errors=True)
-    with scratch as folder, _config().set({**settings, "temporary-directory": folder}):
-        yield
+    try:
+        with scratch as folder, _config().set({**settings, "temporary-directory": folder}):
+            yield
+    finally:
+        listing.get = usual
 
 
 def _scheduler(dashboard: bool) -> dict[str, Any]:
-    """The settings of a scheduler on this machine, whose HTTP addresses all begin with a word that nobody can guess:
-    every account of a machine reaches its loopback addresses."""
-    from distributed.http.routing import DirectoryHandler
-
-    # Otherwise it lists all addresses to everybody.
-    DirectoryHandler.get = lambda handler: handler.send_error(404)  # type: ignore[method-assign]
+    """Return the settings of a scheduler on this machine, whose HTTP addresses all begin with a word that nobody can
+    guess: every account of a machine reaches its loopback addresses."""
     prefix = f"/{secrets.token_urlsafe(24)}"
     return {"dashboard": dashboard, "dashboard_address": "127.0.0.1:0", "http_prefix": prefix}
 

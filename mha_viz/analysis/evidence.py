@@ -139,7 +139,8 @@ class Selection:
 
     def _of_trees(self, sentences: Joined, blocks: Sequence[Weights], numbers: Integers) -> Iterator[Answers]:
         """The cases of sentences."""
-        row, column, heads, relations, first, sentence = sentences
+        row, column, heads, relations = sentences[:4]
+        first, sentence = sentences.first, sentences.sentence
         weights = [np.concatenate([block.max(axis=axis) for block in blocks], axis=1) for axis in (2, 1)]
         dependents = np.flatnonzero((heads >= 0) & (np.bincount(sentence)[sentence] > 2))
         case, named = np.nonzero(self.member[relations[dependents]])

@@ -41,7 +41,8 @@ REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 SHIPPED = ("ewt", "grammar", "repeats")  # the folders in which a shipped model has its roles
-DEFINITIONS = "3"  # version of the measures; increased when a number changes its meaning
+DEFINITIONS = "4"  # version of the measures; increased when a number changes its meaning
+OLDER = ("3",)  # versions that are still read; in these, a rule by parts of speech names one of them
 
 _ACCURACY = ("n", "correct", "accuracy")
 _ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides roles; empty if there are too few cases
@@ -58,6 +59,11 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "ci_high",
             *_ROLE_INTERVAL,
             DOCUMENTS,
+            *("both", "rule_low", "rule_high"),  # beside the rule by parts of speech
+        ),
+        "choice": (
+            *("relation", "direction", "layer", "head", "n", "kind", "choice_n", "choice", "nearest", "side", "random"),
+            *("choice_low", "choice_high", DOCUMENTS),
         ),
         "syntax_baselines": ("level", "relation", "direction", "baseline", "detail", *_ACCURACY),
         "syntax_chosen": (
@@ -92,7 +98,11 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
     }
 )
-RENAMED = {"evidence": {"weight": "attention"}}  # columns that older versions wrote under another name
+RENAMED = {  # columns that older versions wrote under another name
+    "evidence": {"weight": "attention"},
+    "candidates": {"beats_upos": "state"},
+    "roles": {"beats_upos": "state"},
+}
 UNTRAINED = (
     "position",
     "delimiter",
@@ -332,7 +342,7 @@ def profile_of(files: Mapping[str, str]) -> Profile:
             for below in ("", UNTRAINED_FOLDER)
         )
         layers, heads = int(facts["layers"]), int(facts["heads"])
-        if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
+        if facts["definitions"] not in (DEFINITIONS, *OLDER) or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
         sentences = _sentences(files.get(SENTENCES, ""), tables)
     except json.JSONDecodeError as error:

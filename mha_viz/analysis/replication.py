@@ -41,7 +41,7 @@ HEADING = (
     *("layer", "head", "role", "detail", "status", "outcome"),
     *("score", "baseline", "n", "score_here", "baseline_here", "n_here", "ci_low_here", "ci_high_here"),
     "documents_here",
-    *("upos_rule", "upos_baseline", "beats_upos", "upos_baseline_here"),
+    *("upos_rule", "upos_baseline", "state", "upos_baseline_here"),
 )
 
 
@@ -214,5 +214,5 @@ def _cells(finding: Finding, here: RoleScore | None, outcome: str) -> tuple[Any,
     there = (finding.score, finding.baseline, finding.n)
     measured = here or RoleScore(np.nan, np.nan, 0)
     over = "" if measured.documents is None else measured.documents
-    by_upos = (finding.upos_rule, finding.upos, finding.beats_upos, measured.upos)
+    by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
     return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured[:5], over, *by_upos)

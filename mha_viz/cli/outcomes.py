@@ -43,7 +43,7 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
         widths[first + 2] += max(0, len(name) - room)
     table = [corpora, *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
-    legend += [NO_BETTER] if any(replication.finding.beats_upos is False for replication in replications) else []
+    legend += [NO_BETTER] if any(replication.finding.is_matched for replication in replications) else []
     measured = [replication.here for replication in replications if replication.here is not None]
     legend += _over({one.documents for one in measured if one.documents is not None}, names[1])
     return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
@@ -90,7 +90,7 @@ def _cells(replication: Replication) -> tuple[str, ...]:
     finding, here, outcome = replication
     there = RoleScore(finding.score, finding.baseline, finding.n)
     numbers = (*_numbers(there), *_numbers(here))
-    role = f"{one_line(linked_words(finding))}{f' {MARK}' * (finding.beats_upos is False)}"
+    role = f"{one_line(linked_words(finding))}{f' {MARK}' * (finding.is_matched)}"
     return (both(finding.head), role, *numbers, outcome.removesuffix(" here"))
 
 
@@ -108,7 +108,7 @@ def _share(value: float) -> str:
 def _count(replications: Sequence[Replication], there: str, here: str) -> str:
     """ "45 of 47 roles of A hold on B. 2: a simple rule does as well." """
     outcomes = Counter(replication.outcome for replication in replications)
-    marked = sum(outcome == HOLDS and finding.beats_upos is False for finding, _, outcome in replications)
+    marked = sum(outcome == HOLDS and finding.is_matched for finding, _, outcome in replications)
     of_these = f", {marked:,} of them marked {MARK}" if marked else ""
     holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {there} hold on {here}{of_these}."
     others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]

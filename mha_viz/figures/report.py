@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, by_chance
 from mha_viz.analysis.established import check
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import BEATS, Finding
 from mha_viz.analysis.profile import Profile, read_profile, shipped_profiles
 from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import Replication, replicate
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 KINDS = SOUGHT
 CONDITIONS: Mapping[str, tuple[str, Callable[[Finding], bool]]] = {
     "established": ("established", lambda finding: finding.status == ESTABLISHED),
-    "beats": ("better than the rule by part of speech", lambda finding: finding.beats_upos is True),
+    "beats": ("better than the rule by part of speech", lambda finding: finding.state == BEATS),
 }
 
 

@@ -26,7 +26,7 @@ from mha_viz.quotes import printable, series
 
 HEADING = (
     *("model", "revision", "corpus", "layer", "head", "name", "paper", "role", "detail", "status", "n", "documents"),
-    *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "beats_upos"),
+    *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "state"),
     *("rule_as_good_on", "untrained", "q", "also_established_on", "other_score", "other_upos_rule"),
     *("other_upos_baseline", "used_more_than_neighbours"),
 )
@@ -86,7 +86,7 @@ class ReportSubject(NamedTuple):
 
 def _status(finding: Finding) -> str:
     """Say whether a role is established or suggested, and where a simple rule does as well."""
-    is_matched = finding.beats_upos is False
+    is_matched = finding.is_matched
     return f"{finding.status}; {standing_with_corpora(finding)}" if is_matched else finding.status
 
 
@@ -94,9 +94,8 @@ def report_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
-    beats = "" if f.beats_upos is None else f.beats_upos
-    as_good = CORPORA.join(matched_corpora(f)) if f.beats_upos is False else ""
-    baselines = (f.baseline, f.upos_rule, f.upos, beats, as_good, f.untrained)
+    as_good = CORPORA.join(matched_corpora(f)) if f.is_matched else ""
+    baselines = (f.baseline, f.upos_rule, f.upos, f.state, as_good, f.untrained)
     there = f.elsewhere or Elsewhere("", math.nan)
     other = (CORPORA.join(_also_established(f)), there.score, there.upos_rule, there.upos)
     thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _of_third(*third))

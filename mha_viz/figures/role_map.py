@@ -98,7 +98,7 @@ def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
 
 def strength(finding: Finding) -> float:
     """How strong the colour of a role is, from 0 to 1: the larger its gain over the simple rules, the stronger."""
-    if finding.beats_upos is False:
+    if finding.is_matched:
         return FAINTEST
     return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
 

@@ -83,13 +83,13 @@ def linked_words(finding: Finding) -> str:
 
 def standing(finding: Finding) -> str:
     """How far a role can be trusted: "established", "suggested" or "no better than a simple rule"."""
-    return NO_BETTER if finding.beats_upos is False else finding.status
+    return NO_BETTER if finding.is_matched else finding.status
 
 
 def standing_with_corpora(finding: Finding) -> str:
     """:func:`standing`; of a role that a simple rule matches, with the corpora on which the rule does, and the numbers
     there: a score beside it may be that of the other corpus."""
-    return f"{standing(finding)}{where_matched(finding)}" if finding.beats_upos is False else standing(finding)
+    return f"{standing(finding)}{where_matched(finding)}" if finding.is_matched else standing(finding)
 
 
 def where_matched(finding: Finding) -> str:
@@ -147,7 +147,7 @@ def at_a_glance(finding: Finding, after: Finding | None = None) -> str:
         says, rule = "{}", rule.removeprefix("simple ")
     best = best_baseline(finding)[1]
     where = " and ".join(f"on {_in_short(name)}" for name, *_ in _matched(finding)) or "elsewhere"
-    elsewhere = f", as good {where}" if finding.beats_upos is False and finding.score > best else ""
+    elsewhere = f", as good {where}" if finding.is_matched and finding.score > best else ""
     does = f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
     return f"{does}; {rule} {percent(best, 0)}{elsewhere}"
 
@@ -165,7 +165,7 @@ def standing_with_numbers(finding: Finding) -> str:
 
 
 def _trusted(finding: Finding) -> str:
-    if finding.beats_upos is False:
+    if finding.is_matched:
         return f"{NO_BETTER} ({rule_in_words(finding.upos_rule)}){where_matched(finding)}"
     if finding.status == ESTABLISHED:
         return f"established on {' and '.join(finding.corpora)}"
@@ -258,13 +258,13 @@ def best_baseline(finding: Finding) -> tuple[str, float]:
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
     """The roles by gain; those of largest weights alone come after the others, and those that a simple rule matches
     last."""
-    return sorted(findings, key=lambda f: (f.beats_upos is False, measure(f) == LARGEST, -f.gain))
+    return sorted(findings, key=lambda f: (f.is_matched, measure(f) == LARGEST, -f.gain))
 
 
 def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:
     """The roles in the order in which people look for them, those of one kind by gain; those that a simple rule matches
     come last."""
-    return sorted(strongest_first(findings), key=lambda f: (f.beats_upos is False, SOUGHT.index(f.role)))
+    return sorted(strongest_first(findings), key=lambda f: (f.is_matched, SOUGHT.index(f.role)))
 
 
 def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:

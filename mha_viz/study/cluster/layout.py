@@ -4,12 +4,14 @@ begins."""
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from mha_viz.analysis.nearest import Passed, Rules, choose_rules, tally
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.cutting import Shard, ShardedFile, content
 from mha_viz.corpus.limits import MAX_LABELS
@@ -26,7 +28,8 @@ Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of conse
 
 class Survey(NamedTuple):
     """The contents of a shard. ``documents``: the name of each and the number of its sentences, in order; ``relations``
-    and ``upos``: its labels."""
+    and ``upos``: its labels; ``ways``: what rules by parts of speech are chosen by, of its sentences with even numbers
+    and of those with odd ones."""
 
     sentences: int
     lines: int
@@ -35,6 +38,7 @@ class Survey(NamedTuple):
     upos: tuple[str, ...]
     has_trees: bool
     has_chains: bool
+    ways: tuple[Counter[Passed], Counter[Passed]]
 
 
 class Part(NamedTuple):
@@ -58,10 +62,11 @@ class Part(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A corpus in parts. ``corpus`` has no sentences."""
+    """A corpus in parts. ``corpus`` has no sentences; ``rules``: those by parts of speech."""
 
     corpus: Corpus
     parts: tuple[Part, ...]
+    rules: Rules
 
     @property
     def name(self) -> str:
@@ -88,6 +93,7 @@ def survey(shard: Shard, kind: str) -> Survey:
         relations.upos,
         corpus.has_trees,
         corpus.has_chains,
+        (tally(corpus.sentences[::2]), tally(corpus.sentences[1::2])),
     )
 
 
@@ -105,7 +111,16 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
     digests = [cut.digest for cut in cuts]
     digest = digests[0] if len(cuts) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     has_trees, has_chains = any(one.has_trees for one in every), any(one.has_chains for one in every)
-    return Layout(Corpus(name, (), digest, has_trees, has_chains), tuple(parts))
+    return Layout(Corpus(name, (), digest, has_trees, has_chains), tuple(parts), _rules(parts, every))
+
+
+def _rules(parts: Sequence[Part], surveys: Sequence[Survey]) -> Rules:
+    """The rules by parts of speech, chosen on the sentences with even numbers in the corpus."""
+    relations = Relations((), {n for one in surveys for n in one.relations}, {t for one in surveys for t in one.upos})
+    ways: Counter[Passed] = Counter()
+    for part, one in zip(parts, surveys, strict=True):
+        ways.update(one.ways[part.first % 2])
+    return choose_rules(ways, relations)
 
 
 def _check(name: str, surveys: Sequence[Survey]) -> None:

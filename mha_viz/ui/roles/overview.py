@@ -316,7 +316,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
             "what": linked_words(f),
             "status": standing(f),
             "corpora": CORPORA.join(f.corpora),
-            "rule as good on": CORPORA.join(matched_corpora(f)) if f.beats_upos is False else "",
+            "rule as good on": CORPORA.join(matched_corpora(f)) if f.is_matched else "",
             **dict(zip(PERCENTAGES, _shares(f), strict=True)),
             USE: uses.get((*f.head, f.role, f.detail), ""),
             "gain in points": 100 * f.gain,

@@ -302,7 +302,7 @@ def _distances(corpus: Corpus) -> Any:
     import pandas as pd
 
     relations = Relations(corpus.sentences)
-    counted = gold(relations, list(enumerate(corpus.sentences)))
+    counted = gold(relations, [*enumerate(map(relations.tree, corpus.sentences))])
     n, offset = counted.n.sum(axis=0)[0], counted.offset.sum(axis=0)[0]  # [row], [row, offset]
     rows = [
         {

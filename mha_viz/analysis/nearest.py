@@ -54,6 +54,12 @@ class NearestRule(NamedTuple):
         """The rule as tables name it: "right NOUN PROPN"."""
         return " ".join((SIDES[self.side], *self.tags)) if self.tags else ""
 
+    @property
+    def in_words(self) -> str:
+        """The rule as a table of roles names it: "nearest NOUN, PROPN or ADV to the right"."""
+        listed = " or ".join(filter(None, (", ".join(self.tags[:-1]), *self.tags[-1:])))
+        return f"nearest {listed} to the {SIDES[self.side]}" if self.tags else ""
+
 
 NO_RULE = NearestRule(0, ())
 Rules = Mapping[tuple[int, "RelationRow"], NearestRule]  # by a place of SEEKERS and a row of the tables

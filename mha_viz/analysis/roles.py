@@ -290,7 +290,7 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
             right = int(counts.by_row[halves, direction, at, head].sum())
             against = counts.against_rule(direction, at, halves) if against is None else against
             chosen = counts.choices_of(direction, counts.relations.base_of_row(at)) if chosen is None else chosen
-            beside = Rule(rule.name, by_rule / n, Interval(*map(float, against[:, head])))
+            beside = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
             yield Role(
                 head, "syntax", detail, right / n, offset, n, interval, beside, untrained, documents, chosen[head]
             )

@@ -252,8 +252,9 @@ def explained(detail: str) -> str:
 
 
 def rule_in_words(rule: str) -> str:
-    """ "nearest noun to the right" for "nearest NOUN to the right": a rule with its part of speech in words."""
-    return " ".join(PARTS_OF_SPEECH.get(word, word) for word in rule.split(" "))
+    """ "nearest noun or name to the right" for "nearest NOUN or PROPN to the right": a rule with its parts of speech in
+    words."""
+    return re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
 
 
 _PLAIN_RULES = MappingProxyType(

@@ -188,7 +188,7 @@ def test_coreference_goes_by_the_better_baseline() -> None:
     }
     rules = [
         {"mention_type": "third_person", "baseline": name, "accuracy": accuracy}
-        for name, accuracy in (("nearest", 0.4), ("same_form", 0.52), ("untrained", 0.9))
+        for name, accuracy in (("nearest", 0.4), ("same_form", 0.52), ("agreement", 0.7), ("untrained", 0.9))
     ]
     tables = {
         "coreference": frame("coreference", cell),
@@ -196,7 +196,7 @@ def test_coreference_goes_by_the_better_baseline() -> None:
     }
     (replication,) = replicate([role("coreference", "third_person", 0.8)], here(**tables))
     assert replication.here is not None
-    assert (replication.outcome, replication.here.baseline) == (HOLDS, 0.52)
+    assert (replication.outcome, replication.here.baseline, replication.here.upos) == (HOLDS, 0.52, 0.7)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from mha_viz import files
-from mha_viz.analysis.findings import LATER, OTHER, Q
+from mha_viz.analysis.findings import AGREEMENT_ODD, DOCUMENTS, OTHER, Q
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
@@ -152,7 +152,7 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert read_findings(tmp_path / "nowhere") == ()
 
 
-@pytest.mark.parametrize("later", [len((*OTHER, Q)), len(LATER)])
+@pytest.mark.parametrize("later", [len((*OTHER, Q)), len((DOCUMENTS, *OTHER, Q))])
 def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: Path, later: int) -> None:
     profile_of("roles").write(tmp_path)
     for path in tmp_path.glob("**/roles.csv"):
@@ -164,8 +164,21 @@ def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: P
     assert [*read_profile(tmp_path).tables["roles"]] == [*HEADINGS["roles"]]
     both = (*read_profile(tmp_path).findings(), *read_findings(tmp_path))
     assert {finding.elsewhere for finding in both} == {None}
-    assert ({finding.documents for finding in both} == {None}) == (later == len(LATER))
+    assert ({finding.documents for finding in both} == {None}) == (later > len((*OTHER, Q)))
     assert all(math.isnan(finding.q) for finding in both)
+
+
+def test_a_table_of_mentions_of_an_older_version_says_nothing_of_agreement(tmp_path: Path) -> None:
+    profile_of("coreference_chosen").write(tmp_path)
+    path = tmp_path / "coreference_chosen.csv"
+    at = HEADINGS["coreference_chosen"].index(AGREEMENT_ODD)
+    lines = [line.split(",") for line in path.read_text("utf-8").splitlines()]
+    path.write_text("".join(",".join([*line[:at], *line[at + 1 :]]) + "\n" for line in lines), "utf-8")
+    facts = json.loads((tmp_path / "profile.json").read_text("utf-8"))
+    (tmp_path / "profile.json").write_text(json.dumps({n: f for n, f in facts.items() if n not in ("digests", "seal")}))
+    table = read_profile(tmp_path).tables["coreference_chosen"]
+    assert [*table] == [*HEADINGS["coreference_chosen"]]
+    assert table[AGREEMENT_ODD].isna().all()
 
 
 PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8,,,,,,\n"

@@ -144,15 +144,15 @@ def test_the_lower_end_of_the_interval_lies_ten_points_above_the_offset() -> Non
 
 
 def test_exactly_ten_points_are_enough() -> None:
-    assert len(candidates((300, 300), (150, 150), {0: (180, 180)}, documents=60)) == 1  # the interval is 0.6 to 0.6
+    assert len(candidates((600, 600), (300, 300), {0: (360, 360)}, documents=120)) == 1  # the interval is 0.6 to 0.6
     assert candidates((100, 100), (51, 50), {0: (60, 60)}, documents=1) == []
 
 
 def test_the_interval_is_over_documents() -> None:
-    of_sixty = counts((300, 300), (150, 150), {0: (180, 180)}, documents=60)
-    (role,) = roles.candidate_syntax(of_sixty)
-    assert (role.interval, role.documents) == ((0.6, 0.6), 60)  # every document is right in 6 of 10
-    assert of_sixty.intervals[0, BASE, :, 0].tolist() == pytest.approx([0.6, 0.6])
+    of_many = counts((600, 600), (300, 300), {0: (360, 360)}, documents=120)
+    (role,) = roles.candidate_syntax(of_many)
+    assert (role.interval, role.documents) == ((0.6, 0.6), 120)  # every document is right in 6 of 10
+    assert of_many.intervals[0, BASE, :, 0].tolist() == pytest.approx([0.6, 0.6])
 
 
 def test_fewer_than_a_hundred_cases_are_not_enough() -> None:
@@ -216,11 +216,12 @@ def test_a_relation_without_a_case_in_even_sentences_has_no_choice() -> None:
 # ---- Coreference ----------------------------------------------------------------------------------------------------
 
 
-def coreferential(n: int, right: int, nearest: int, alike: int) -> Any:
+def coreferential(n: int, right: int, nearest: int, alike: int, agreement: int = 0) -> Any:
     at = TYPES.index("third_person")
     sums = Coreference(1).sums
     sums["n"][0, 1, at], sums["correct"][0, 1, at, 0] = n, right
     sums["baseline"][0, 1, at] = nearest, alike
+    sums["agreement"][0, 1] = agreement
     return list(roles.coreferential(sums, Documents([""]), sums))
 
 
@@ -231,6 +232,13 @@ def test_ten_points_over_the_better_baseline_make_a_coreferential_head() -> None
     assert role.interval == wilson(75, 100)
     assert coreferential(100, 59, 40, 50) == []
     assert coreferential(100, 75, 70, 50) == []  # the other baseline is the better one
+
+
+@pytest.mark.parametrize(("agreement", "beaten"), [(74, True), (75, False), (90, False)])
+def test_beside_a_coreferential_head_stands_the_rule_of_agreement(agreement: int, beaten: bool) -> None:
+    (role,) = coreferential(100, 75, 40, 50, agreement)
+    assert role.rule == ("agreement", agreement / 100, beaten)
+    assert (role.baseline, role.gain) == (0.5, 0.25)  # the role does not depend on it
 
 
 def test_exactly_ten_points_are_enough_here_too() -> None:

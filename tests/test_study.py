@@ -366,6 +366,8 @@ def test_coreference(both: Both, untrained: bool) -> None:
 def test_baselines_of_coreference(both: Both) -> None:
     expected = brute.coreference(both.loops.chunks)
     untrained = brute.coreference(both.untrained.chunks)
+    rules = [x.baseline for x in both.lines("coreference_baselines") if x.mention_type == "third_person"]
+    assert rules == [*NAMED, "untrained"]
     for x in both.lines("coreference_baselines"):
         if x.baseline == "untrained":
             count = untrained[x.mention_type, _parsed_choice(x.baseline, x.detail, both.encoder.heads)]
@@ -377,7 +379,7 @@ def test_baselines_of_coreference(both: Both) -> None:
             assert (x.n, x.correct) == expected[x.mention_type, x.baseline]
 
 
-NAMED = ("nearest", "same_form")
+NAMED = ("nearest", "same_form", "agreement")
 
 
 def test_gap(both: Both) -> None:

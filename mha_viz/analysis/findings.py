@@ -19,7 +19,8 @@ MEASURED = (
 CANDIDATE = (*MEASURED, DOCUMENTS, Q)
 OTHER = ("other_corpus", "other_score", "other_upos_baseline", "other_upos_rule")  # the same; only of two corpora
 COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *OTHER, Q)
-LATER = (DOCUMENTS, *OTHER, Q)  # columns that tables of older versions lack
+AGREEMENT_ODD = "agreement_odd"  # of the table coreference_chosen; likewise
+LATER = (DOCUMENTS, *OTHER, Q, AGREEMENT_ODD)  # columns that tables of older versions lack
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 
@@ -36,13 +37,14 @@ class Elsewhere(NamedTuple):
 class Finding(NamedTuple):
     """A row of the table of roles. ``low`` and ``high`` are NaN if the score is not a share of cases.
 
-    ``upos`` is the score of the best rule by part of speech, ``upos_rule`` its name, and ``beats_upos`` whether the
-    head does better on every corpus; NaN, "" and None for roles other than syntax. ``untrained``: the score of the best
-    untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
-    scores on them. ``within_words``, for position: the share of the head's attention to that token that stays within a
-    word, from the table ``position``; NaN otherwise. ``documents``: how many the cases come from, None if unknown.
-    ``elsewhere``: the numbers on the other corpus; None if one corpus suggests the role. ``q``: the false discovery
-    rate over all that the profile looked at, NaN for roles with a threshold and in tables of older versions.
+    ``upos`` is the score of the best rule by part of speech, for coreference that of agreement, ``upos_rule`` its name,
+    and ``beats_upos`` whether the head does better on every corpus; NaN, "" and None for other roles. ``untrained``:
+    the score of the best untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one;
+    ``lowest`` is the lowest of the scores on them. ``within_words``, for position: the share of the head's attention to
+    that token that stays within a word, from the table ``position``; NaN otherwise. ``documents``: how many the cases
+    come from, None if unknown. ``elsewhere``: the numbers on the other corpus; None if one corpus suggests the role.
+    ``q``: the false discovery rate over all that the profile looked at, NaN for roles with a threshold and in tables of
+    older versions.
     """
 
     head: Head

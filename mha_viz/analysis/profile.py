@@ -18,7 +18,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, LATER, WITHIN, Finding, finding, with_words
+from mha_viz.analysis.findings import (
+    AGREEMENT_ODD,
+    CANDIDATE,
+    COLUMNS,
+    DOCUMENTS,
+    LATER,
+    WITHIN,
+    Finding,
+    finding,
+    with_words,
+)
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
 from mha_viz.files import whole_file
@@ -73,7 +83,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
             *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
-            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", "untrained_odd", DOCUMENTS),
+            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", AGREEMENT_ODD, "untrained_odd", DOCUMENTS),
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.coreference import BASELINES, THIRD_PERSON
 from mha_viz.analysis.findings import Q
 from mha_viz.analysis.intervals import wilson
 
@@ -102,6 +103,6 @@ def _coreference(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
     if "coreference" not in tables:
         return None
     heads, rules = (tables[name] for name in ("coreference", "coreference_baselines"))
-    heads, rules = (table[table["mention_type"] == "third_person"] for table in (heads, rules))
-    better = rules[rules["baseline"] != "untrained"]["correct"].max()
-    return heads.assign(role="coreference", detail="third_person", rule=better)[TESTED]
+    heads, rules = (table[table["mention_type"] == THIRD_PERSON] for table in (heads, rules))
+    better = rules[rules["baseline"].isin(BASELINES)]["correct"].max()
+    return heads.assign(role="coreference", detail=THIRD_PERSON, rule=better)[TESTED]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.coreference import TYPES
+from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES
 from mha_viz.analysis.intervals import Documents, Interval, LowAndHigh, with_cases
 from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS, share
 from mha_viz.analysis.reduce import Counts, Running
@@ -39,8 +39,8 @@ ROUNDING = 1e-12
 
 
 class Rule(NamedTuple):
-    """The best rule by part of speech for a relation and direction, how many of a head's cases it gets right, and
-    whether the head gets more right."""
+    """The best rule by part of speech for a relation and direction, or agreement for pronouns: its score on a head's
+    cases, and whether the head gets more right."""
 
     name: str
     score: float
@@ -50,8 +50,8 @@ class Rule(NamedTuple):
 class Role(NamedTuple):
     """One role of a head. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head", "third_person",
     "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None if the score is not a share
-    of cases. ``rule`` is for syntax; ``untrained``: the score of the best untrained head, NaN if none was measured;
-    ``documents``: how many the cases come from, None for a score over tokens."""
+    of cases. ``rule`` is for syntax and coreference; ``untrained``: the score of the best untrained head, NaN if none
+    was measured; ``documents``: how many the cases come from, None for a score over tokens."""
 
     head: int
     role: str
@@ -206,19 +206,21 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on third-person pronouns. ``sums`` and ``control`` are the sums
-    of :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights."""
-    at = TYPES.index("third_person")
+    """Heads that beat the better baseline by ten points on third-person pronouns, each beside the rule of agreement.
+    ``sums`` and ``control`` are the sums of :class:`mha_viz.analysis.coreference.Coreference` with trained and
+    untrained weights."""
+    at = TYPES.index(THIRD_PERSON)
     n, correct, baseline = (sums[name][:, :, at].sum(axis=1) for name in ("n", "correct", "baseline"))  # [document, …]
     cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
-    bounds = documents.interval(correct, n)
+    bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
     untrained = math.nan if control is None else int(control["correct"][:, :, at].sum(axis=(0, 1)).max()) / cases
     for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
         scores = int(right[head]) / cases, better / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        yield Role(head, "coreference", "third_person", *scores, interval, None, untrained, with_cases(n))
+        rule = Rule(AGREEMENT, by_rule / cases, bool(right[head] > by_rule))
+        yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, with_cases(n))
 
 
 def positional(

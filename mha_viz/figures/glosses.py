@@ -253,6 +253,8 @@ def explained(detail: str) -> str:
 
 def rule_in_words(rule: str) -> str:
     """ "nearest noun to the right" for "nearest NOUN to the right": a rule with its part of speech in words."""
+    if rule == "agreement":
+        return "nearest pronoun or subject that agrees"
     return " ".join(PARTS_OF_SPEECH.get(word, word) for word in rule.split(" "))
 
 

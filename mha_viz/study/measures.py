@@ -22,7 +22,7 @@ from mha_viz.study.sums import Sums, labels_of
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
-FORMAT = 1  # version of the sums: increased when others are stored beside them
+FORMAT = 2  # version of the sums: increased when others are stored beside them
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.analysis import evidence, examples, metrics, roles
-from mha_viz.analysis.coreference import BASELINES, TYPES
+from mha_viz.analysis.coreference import AGREEMENT, BASELINES, THIRD_PERSON, TYPES
 from mha_viz.analysis.distance import divergences
 from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
@@ -326,6 +326,8 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
     for i, name in enumerate(TYPES):
         for b, rule in enumerate(BASELINES):
             yield (name, rule, "", int(n[i]), *_score(baseline[i, b], int(n[i])))
+        if name == THIRD_PERSON:
+            yield (name, AGREEMENT, "", int(n[i]), *_score(sums["agreement"].sum(), int(n[i])))
         if untrained is None:
             continue
         head = int(untrained[i].argmax())
@@ -348,7 +350,7 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
     if isinstance(corpus, Gap):
         sums = measured.trained.gap
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
-        rules = (sum(map(nearest_name, odd)), None)
+        rules = (sum(map(nearest_name, odd)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
         documents = len(odd)  # each row is of its own
         yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
@@ -356,7 +358,8 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
     for i, name in enumerate(TYPES):
         untrained = None if control is None else int(control.coreference["correct"][:, 1, i].sum(axis=0).max())
-        rules = (*sums["baseline"][1, i].tolist(), untrained)
+        agreement = int(sums["agreement"][1]) if name == THIRD_PERSON else None
+        rules = (*sums["baseline"][1, i].tolist(), agreement, untrained)
         documents = with_cases(measured.trained.coreference["n"][:, 1, i])
         yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads, documents)
 

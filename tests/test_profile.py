@@ -24,7 +24,7 @@ PROMISED = {
     "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high,role_low,role_high,documents",
     "syntax_baselines": "level,relation,direction,baseline,detail,n,correct,accuracy",
     "position": "layer,head,offset,mass,share_of_maxima,mass_in_word,rows_in_word",
-    "delimiter": "layer,head,cls,sep,punctuation",
+    "delimiter": "layer,head,cls,sep,punctuation,both",
     "entropy": "layer,head,nats,normalised",
     "coreference": "layer,head,mention_type,n,correct,accuracy,role_low,role_high,documents",
     "distance": "head_a,head_b,js",
@@ -179,6 +179,15 @@ def test_a_table_of_mentions_of_an_older_version_says_nothing_of_agreement(tmp_p
     table = read_profile(tmp_path).tables["coreference_chosen"]
     assert [*table] == [*HEADINGS["coreference_chosen"]]
     assert table[AGREEMENT_ODD].isna().all()
+
+
+def test_a_table_of_delimiters_of_an_older_version_has_both_as_their_sum(tmp_path: Path) -> None:
+    profile_of("delimiter").write(tmp_path)
+    path = tmp_path / "delimiter.csv"
+    path.write_text("layer,head,cls,sep,punctuation\n0,0,0.25,0.5,0.125\n0,1,0.125,0.375,0\n", "utf-8")
+    facts = json.loads((tmp_path / "profile.json").read_text("utf-8"))
+    (tmp_path / "profile.json").write_text(json.dumps({n: f for n, f in facts.items() if n not in ("digests", "seal")}))
+    assert [*read_profile(tmp_path).tables["delimiter"]["both"]] == [0.75, 0.5]
 
 
 PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8,,,,,,\n"

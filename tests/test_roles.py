@@ -93,6 +93,15 @@ def test_a_delimiter_takes_more_than_six_tenths() -> None:
     assert listed[0].score == pytest.approx(0.61)
 
 
+def test_both_special_tokens_together_are_a_delimiter_where_neither_alone_is() -> None:
+    sums, control = patterns(5), patterns(5)
+    sums["delimiter"][:] = [[3.0, 3.1, 0], [3.0, 3.0, 0], [6.1, 1, 0], [0.5, 6.1, 0], [2.5, 3.5, 0.5]]  # of 10 rows
+    sums["even_delimiter"][:], control["delimiter"][4] = (1, 1.5, 2), (2, 3.5, 9)
+    listed = list(roles.delimiting(sums, control))
+    assert names(listed) == [(2, "cls"), (3, "sep"), (0, "both")]  # six tenths of head 1 and 4 are not more
+    assert (listed[2].score, listed[2].baseline, listed[2].untrained) == pytest.approx((0.61, 0.25, 0.55))
+
+
 def test_broad_is_078_of_the_possible_entropy_or_more() -> None:
     sums = patterns(3)
     sums["normalised"][:] = [1.5598, 1.56, 1.9]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.metrics import POSITIONS
+from mha_viz.analysis.metrics import BOTH, POSITIONS
 from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
@@ -20,7 +20,7 @@ CANDIDATE = (*MEASURED, DOCUMENTS, Q)
 OTHER = ("other_corpus", "other_score", "other_upos_baseline", "other_upos_rule")  # the same; only of two corpora
 COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *OTHER, Q)
 AGREEMENT_ODD = "agreement_odd"  # of the table coreference_chosen; likewise
-LATER = (DOCUMENTS, *OTHER, Q, AGREEMENT_ODD)  # columns that tables of older versions lack
+LATER = (DOCUMENTS, *OTHER, Q, AGREEMENT_ODD, BOTH)  # columns that tables of older versions lack
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 

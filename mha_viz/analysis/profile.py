@@ -29,6 +29,7 @@ from mha_viz.analysis.findings import (
     finding,
     with_words,
 )
+from mha_viz.analysis.metrics import BOTH, ON_DELIMITERS
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
 from mha_viz.files import whole_file
@@ -76,7 +77,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "uas": ("layer", "head", *_ACCURACY),
         "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
-        "delimiter": ("layer", "head", "cls", "sep", "punctuation"),
+        "delimiter": ("layer", "head", *ON_DELIMITERS),
         "entropy": ("layer", "head", "nats", "normalised"),
         "measures": ("layer", "head", "measure", "mean", "sentences"),  # of analysis.metrics
         "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS),
@@ -379,6 +380,8 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
     table = table.rename(columns=RENAMED.get(name, {}))
     _places(name, [*table.columns])
     table = from_csv(table).reindex(columns=[*HEADINGS[name]])
+    if name == "delimiter":
+        table = table.fillna({BOTH: table["cls"] + table["sep"]})
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
 
 

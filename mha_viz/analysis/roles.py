@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES
 from mha_viz.analysis.intervals import Documents, Interval, LowAndHigh, with_cases
-from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS, share
+from mha_viz.analysis.metrics import BOTH, OFFSETS, ON_DELIMITERS, POSITIONS, on_delimiters, share
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
 
@@ -252,13 +252,16 @@ def _most(control: Running | None, total: str, rows: str, at: int) -> float:
 
 
 def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
-    """Heads that give more than 0.6 of their attention to [CLS], to [SEP] or to punctuation; the baseline is uniform
-    attention."""
-    mass, even = share(sums["delimiter"], sums["rows"]), share(sums["even_delimiter"], sums["rows"])
-    for at, detail in enumerate(DELIMITERS):
-        for head in np.flatnonzero(mass[:, at] > DELIMITER):
+    """Heads that give more than 0.6 of their attention to [CLS], to [SEP], to punctuation or, if to neither alone, to
+    both special tokens together; the baseline is uniform attention."""
+    mass, even = on_delimiters(sums)
+    untrained = np.full(len(even), np.nan) if control is None else on_delimiters(control)[0].max(axis=0)
+    above = mass > DELIMITER  # [head, detail]
+    above[:, ON_DELIMITERS.index(BOTH)] &= ~above[:, :2].any(axis=1)
+    for at, detail in enumerate(ON_DELIMITERS):
+        for head in np.flatnonzero(above[:, at]):
             scores = float(mass[head, at]), float(even[at]), int(sums["rows"])
-            yield Role(int(head), "delimiter", detail, *scores, untrained=_most(control, "delimiter", "rows", at))
+            yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[at]))
 
 
 def broad(sums: Running, control: Running | None = None) -> Iterator[Role]:

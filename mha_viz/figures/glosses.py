@@ -156,6 +156,12 @@ PATTERNS = MappingProxyType(
         "same": _pattern("same token", "token → itself", "*dog*", "itself self word position diagonal"),
         "cls": _pattern("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
         "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),
+        "both": _pattern(
+            "both special tokens",
+            "any token → [CLS] or [SEP]",
+            "_[CLS]_ the *dog* [SEP]",
+            "delimiter special cls sep together start end",
+        ),
         "punctuation": _pattern(
             "punctuation marks",
             "any token → commas and full stops",

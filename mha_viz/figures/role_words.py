@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
+from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
@@ -28,6 +29,7 @@ SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter
 SHORT = {
     "cls": "[CLS]",
     "sep": "[SEP]",
+    "both": "CLS+SEP",
     "punctuation": ". ,",
     "previous": "prev",
     "entropy": "broad",
@@ -198,7 +200,8 @@ def _measured(finding: Finding) -> str:
         goes = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
         return f"{goes} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
     if finding.role == "delimiter":
-        return f"{score} of its attention goes to {SHORT[finding.detail]} ({baseline} if it looked everywhere equally)"
+        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT[finding.detail]
+        return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 

@@ -172,7 +172,7 @@ def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[s
         return {"gap": _frame("gap", _counted(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))}
     frames = {
         "position": _frame("position", _position(of_pass, heads)),
-        "delimiter": _frame("delimiter", _per_head(heads, of_pass.patterns, "delimiter", "rows")),
+        "delimiter": _frame("delimiter", _delimiter(of_pass, heads)),
         "entropy": _frame("entropy", _entropy(of_pass, heads)),
         "distance": _frame("distance", _distance(of_pass, heads)),
     }
@@ -206,10 +206,9 @@ def _position(of_pass: Pass, heads: list[Head]) -> TableRows:
             yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
 
 
-def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> TableRows:
-    shares = share(sums[name], sums[rows])
-    for at, head in enumerate(heads):
-        yield (*head, *shares[at])
+def _delimiter(of_pass: Pass, heads: list[Head]) -> TableRows:
+    for head, shares in zip(heads, metrics.on_delimiters(of_pass.patterns)[0], strict=True):
+        yield (*head, *shares)
 
 
 def _entropy(of_pass: Pass, heads: list[Head]) -> TableRows:

@@ -188,7 +188,7 @@ def test_coreference_goes_by_the_better_baseline() -> None:
     }
     rules = [
         {"mention_type": "third_person", "baseline": name, "accuracy": accuracy}
-        for name, accuracy in (("nearest", 0.4), ("same_form", 0.52), ("untrained", 0.9))
+        for name, accuracy in (("nearest", 0.4), ("same_form", 0.52), ("agreement", 0.7), ("untrained", 0.9))
     ]
     tables = {
         "coreference": frame("coreference", cell),
@@ -196,7 +196,7 @@ def test_coreference_goes_by_the_better_baseline() -> None:
     }
     (replication,) = replicate([role("coreference", "third_person", 0.8)], here(**tables))
     assert replication.here is not None
-    assert (replication.outcome, replication.here.baseline) == (HOLDS, 0.52)
+    assert (replication.outcome, replication.here.baseline, replication.here.upos) == (HOLDS, 0.52, 0.7)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,8 @@ def test_coreference_goes_by_the_better_baseline() -> None:
         (role("delimiter", "cls", 0.9), 0.61, WEAK),
         (role("delimiter", "cls", 0.9), 0.60, LESS),
         (role("delimiter", "cls", 0.9), 0.02, FAILS),
+        (role("delimiter", "both", 0.8), 0.61, HOLDS),
+        (role("delimiter", "both", 0.8), 0.60, LESS),
         (role("broad", "entropy", 0.9), 0.78, HOLDS),
         (role("broad", "entropy", 0.9), 0.77, LESS),
         (role("broad", "entropy", 0.9), 0.44, FAILS),  # the mean of all heads here is its own
@@ -227,7 +229,7 @@ def test_a_threshold_has_the_outcomes_that_its_numbers_say(finding: Finding, sco
     at = {"layer": 0, "head": 1}
     tables = {
         "position": frame("position", {**at, "offset": -1, **shares}, {**at, "offset": 1, "mass": 0.9}),
-        "delimiter": frame("delimiter", {**at, "cls": score, "sep": 0.0}),
+        "delimiter": frame("delimiter", {**at, "cls": score, "sep": 0.0, "both": score}),
         "entropy": frame("entropy", {**at, "nats": 1.0, "normalised": score}),
     }
     assert replicate([finding], here(**tables))[0].outcome == outcome

@@ -125,7 +125,8 @@ def rows(head: int, number: int, a: Any, reading: brute.Reading) -> Iterator[Cas
             if i + offset in plain:
                 yield Case(head, f"position {name}", number, word[i], word[inner], a[i][inner], inner == i + offset)
         marks = {"cls": reading.ends[answer] == "cls", "sep": reading.ends[answer] == "sep"}
-        for name, right in (marks | {"punctuation": reading.marks[answer]}).items():
+        on = marks | {"punctuation": reading.marks[answer], "both": any(marks.values())}
+        for name, right in on.items():
             yield Case(head, f"delimiter {name}", number, word[i], word[answer], a[i][answer], right)
         entropy = -sum(x * math.log(x) for x in a[i] if x > 0)
         yield Case(head, "broad entropy", number, word[i], word[answer], a[i][answer], entropy >= 0.78 * math.log(size))

@@ -219,6 +219,8 @@ REST = [1.0, 0.0, 0.0, 0.0]
         ("position", "next", [REST, [0.6, 0, 0.4, 0], [0.4, 0.6, 0, 0], REST], False),
         ("delimiter", "cls", [REST, REST, REST, [0.4, 0, 0, 0.6]], True),  # (1 + 1 + 1 + 0.4) / 4
         ("delimiter", "sep", [REST, REST, REST, [0.4, 0, 0, 0.6]], False),
+        ("delimiter", "both", [[0.4, 0.2, 0.1, 0.3]] * 4, True),  # neither alone
+        ("delimiter", "both", [[0.25, 0.25, 0.25, 0.25]] * 4, False),
         ("broad", "entropy", [[0.25] * 4] * 4, True),
         ("broad", "entropy", [REST] * 4, False),
     ],

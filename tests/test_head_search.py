@@ -16,7 +16,7 @@ from mha_viz.analysis.profile import read_findings
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import RULE_WORDS
-from mha_viz.figures.role_words import best_baseline, plain_name, standing_with_numbers
+from mha_viz.figures.role_words import best_baseline, linked_words, plain_name, short, standing_with_numbers
 from mha_viz.files.assets import asset
 from mha_viz.ui import head_search
 from mha_viz.ui.head_search import LISTED, NO_ROLE, RECIPE, HeadAnswer
@@ -186,6 +186,21 @@ def test_names_of_roles_are_plain() -> None:
     assert [plain_name(one) for one in (OBJECT, PRONOUN, BEFORE)] == ["object (obj)", "pronoun", "previous token"]
     assert best_baseline(OBJECT) == ("nearest noun to the right", 0.6)
     assert best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
+
+
+def test_coreference_stands_beside_agreement() -> None:
+    beside = PRONOUN._replace(upos=0.7, upos_rule="agreement", beats_upos=True)
+    assert best_baseline(beside) == ("nearest pronoun or subject that agrees", 0.7)
+    assert "the better simple rule 50.0%, the rule “nearest pronoun or subject that agrees” 70.0%" in (
+        standing_with_numbers(beside)
+    )
+
+
+def test_both_special_tokens_together_have_words() -> None:
+    resting = finding("L2H3", "delimiter", "both", 0.63, 0.125, low=math.nan, high=math.nan)
+    assert (plain_name(resting), short(resting)) == ("both special tokens", "CLS+SEP")
+    assert "63.0% of its attention goes to [CLS] and [SEP] together (12.5% if" in standing_with_numbers(resting)
+    assert linked_words(resting) == "any token → [CLS] or [SEP]"
 
 
 # ---- By two words of the text ---------------------------------------------------------------------------------------

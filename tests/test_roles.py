@@ -94,6 +94,15 @@ def test_a_delimiter_takes_more_than_six_tenths() -> None:
     assert listed[0].score == pytest.approx(0.61)
 
 
+def test_both_special_tokens_together_are_a_delimiter_where_neither_alone_is() -> None:
+    sums, control = patterns(5), patterns(5)
+    sums["delimiter"][:] = [[3.0, 3.1, 0], [3.0, 3.0, 0], [6.1, 1, 0], [0.5, 6.1, 0], [2.5, 3.5, 0.5]]  # of 10 rows
+    sums["even_delimiter"][:], control["delimiter"][4] = (1, 1.5, 2), (2, 3.5, 9)
+    listed = list(roles.delimiting(sums, control))
+    assert names(listed) == [(2, "cls"), (3, "sep"), (0, "both")]  # six tenths of head 1 and 4 are not more
+    assert (listed[2].score, listed[2].baseline, listed[2].untrained) == pytest.approx((0.61, 0.25, 0.55))
+
+
 def test_broad_is_078_of_the_possible_entropy_or_more() -> None:
     sums = patterns(3)
     sums["normalised"][:] = [1.5598, 1.56, 1.9]
@@ -250,11 +259,12 @@ def test_a_relation_without_a_case_in_even_sentences_has_no_choice() -> None:
 # ---- Coreference ----------------------------------------------------------------------------------------------------
 
 
-def coreferential(n: int, right: int, nearest: int, alike: int) -> Any:
+def coreferential(n: int, right: int, nearest: int, alike: int, agreement: int = 0) -> Any:
     at = TYPES.index("third_person")
     sums = Coreference(1).sums
     sums["n"][0, 1, at], sums["correct"][0, 1, at, 0] = n, right
     sums["baseline"][0, 1, at] = nearest, alike
+    sums["agreement"][0, 1] = agreement
     return list(roles.coreferential(sums, Documents([""]), sums))
 
 
@@ -265,6 +275,13 @@ def test_ten_points_over_the_better_baseline_make_a_coreferential_head() -> None
     assert role.interval == wilson(75, 100)
     assert coreferential(100, 59, 40, 50) == []
     assert coreferential(100, 75, 70, 50) == []  # the other baseline is the better one
+
+
+@pytest.mark.parametrize(("agreement", "beaten"), [(74, True), (75, False), (90, False)])
+def test_beside_a_coreferential_head_stands_the_rule_of_agreement(agreement: int, beaten: bool) -> None:
+    (role,) = coreferential(100, 75, 40, 50, agreement)
+    assert role.rule == ("agreement", agreement / 100, beaten)
+    assert (role.baseline, role.gain) == (0.5, 0.25)  # the role does not depend on it
 
 
 def test_exactly_ten_points_are_enough_here_too() -> None:

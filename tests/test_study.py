@@ -334,6 +334,7 @@ def test_what_stays_within_a_word(both: Both) -> None:
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_delimiters(both: Both, untrained: bool) -> None:
     expected = brute.delimiter((both.untrained if untrained else both.loops).readings)
+    assert all(x.both == pytest.approx(x.cls + x.sep) for x in both.lines("delimiter", untrained=untrained))
     rows = [(x.cls, x.sep, x.punctuation) for x in both.lines("delimiter", untrained=untrained)]
     assert np.array(rows) == pytest.approx(np.array(expected), abs=1e-6)
 
@@ -369,6 +370,8 @@ def test_coreference(both: Both, untrained: bool) -> None:
 def test_baselines_of_coreference(both: Both) -> None:
     expected = brute.coreference(both.loops.chunks)
     untrained = brute.coreference(both.untrained.chunks)
+    rules = [x.baseline for x in both.lines("coreference_baselines") if x.mention_type == "third_person"]
+    assert rules == [*NAMED, "untrained"]
     for x in both.lines("coreference_baselines"):
         if x.baseline == "untrained":
             count = untrained[x.mention_type, _parsed_choice(x.baseline, x.detail, both.encoder.heads)]
@@ -380,7 +383,7 @@ def test_baselines_of_coreference(both: Both) -> None:
             assert (x.n, x.correct) == expected[x.mention_type, x.baseline]
 
 
-NAMED = ("nearest", "same_form")
+NAMED = ("nearest", "same_form", "agreement")
 
 
 def test_gap(both: Both) -> None:
@@ -398,6 +401,8 @@ def roles_by_loops(loops: brute.Results) -> set[tuple[int, str, str]]:
     for head, (_, normalised) in enumerate(brute.entropy(loops.readings)):
         masses = zip(("cls", "sep", "punctuation"), delimiter[head], strict=True)
         expected |= {(head, "delimiter", name) for name, mass in masses if mass > 0.6}
+        cls, sep, _ = delimiter[head]
+        expected |= {(head, "delimiter", "both")} if cls + sep > 0.6 >= max(cls, sep) else set()
         expected |= {(head, "broad", "entropy")} if normalised >= 0.78 else set()
         for offset, name in ((-1, "previous"), (0, "same"), (1, "next")):
             mass, share = position[head, offset]

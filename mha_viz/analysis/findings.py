@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.metrics import POSITIONS
+from mha_viz.analysis.metrics import BOTH, POSITIONS
 from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
@@ -18,12 +18,14 @@ MEASURED = (
 )
 BEATS, EQUALS, BELOW = STATES = ("beats", "equals", "below")  # what a head does to the rule by parts of speech
 OLDER = {"True": BEATS, "False": BELOW}  # in tables of older versions, whose rule names one part of speech
-BESIDE = ("rule_low", "rule_high", "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
+AGAINST = ("rule_low", "rule_high")  # the interval of how much more often the head is right than the rule
+BESIDE = (*AGAINST, "kind", "choice_n", "choice", "nearest", "choice_low", "choice_high")
 CANDIDATE = (*MEASURED, DOCUMENTS, *BESIDE, Q, RULE_Q)
 OF_OTHER = ("score", "upos_baseline", "upos_rule", *BESIDE)  # what is kept of the other of two corpora
 OTHER = ("other_corpus", *(f"other_{name}" for name in OF_OTHER))
 COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q)
-LATER = (DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q, "both")  # columns that tables of older versions lack
+AGREEMENT_ODD = "agreement_odd"  # of the table coreference_chosen
+LATER = (DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q, AGREEMENT_ODD, BOTH)  # columns that tables of older versions lack
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 
@@ -60,15 +62,15 @@ class Elsewhere(NamedTuple):
 class Finding(NamedTuple):
     """A row of the table of roles. ``low`` and ``high`` are NaN if the score is not a share of cases.
 
-    ``upos`` is the score of the best rule by parts of speech (for coreference, of agreement), ``upos_rule`` its name,
-    ``state`` what the head does to it on all corpora (one of :data:`mha_viz.analysis.roles.STATES`), and ``beside`` the
-    numbers behind that; NaN and "" for other roles. ``untrained``: the score of the best
-    untrained head. ``status``: "established" on the ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the
-    scores on them. ``within_words``, for position: the share of the head's attention to that token that stays within a
-    word, from the table ``position``; NaN otherwise. ``documents``: how many the cases come from, None if unknown.
-    ``elsewhere``: the numbers on the other corpus; None if one corpus suggests the role. ``q``: the false discovery
-    rate over all that the profile looked at, NaN for roles with a threshold and in tables of older versions;
-    ``rule_q`` that of the head against the rule by parts of speech.
+    ``upos`` is the score of the best rule by parts of speech, for coreference that of agreement, ``upos_rule`` its
+    name, ``state`` what the head does to it on all corpora, one of STATES, and ``beside`` the numbers behind that; NaN
+    and "" for other roles. ``untrained``: the score of the best untrained head. ``status``: "established" on the
+    ``corpora``, or "suggested" by one; ``lowest`` is the lowest of the scores on them. ``within_words``, for position:
+    the share of the head's attention to that token that stays within a word, from the table ``position``; NaN
+    otherwise. ``documents``: how many the cases come from, None if unknown. ``elsewhere``: the numbers on the other
+    corpus; None if one corpus suggests the role. ``q``: the false discovery rate over all that the profile looked at,
+    ``rule_q`` that of the head against the rule by parts of speech; NaN for roles with a threshold and in tables of
+    older versions.
     """
 
     head: Head

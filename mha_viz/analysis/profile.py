@@ -18,7 +18,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, LATER, WITHIN, Finding, finding, with_words
+from mha_viz.analysis.findings import (
+    AGAINST,
+    AGREEMENT_ODD,
+    CANDIDATE,
+    COLUMNS,
+    DOCUMENTS,
+    LATER,
+    WITHIN,
+    Finding,
+    finding,
+    with_words,
+)
+from mha_viz.analysis.metrics import BOTH, ON_DELIMITERS
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
 from mha_viz.files import whole_file
@@ -59,7 +71,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "ci_high",
             *_ROLE_INTERVAL,
             DOCUMENTS,
-            *("both", "rule_low", "rule_high"),  # beside the rule by parts of speech
+            *(BOTH, *AGAINST),  # beside the rule by parts of speech
         ),
         "choice": (
             *("relation", "direction", "layer", "head", "n", "kind", "choice_n", "choice", "nearest", "side", "random"),
@@ -72,14 +84,14 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "uas": ("layer", "head", *_ACCURACY),
         "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
-        "delimiter": ("layer", "head", "cls", "sep", "punctuation"),
+        "delimiter": ("layer", "head", *ON_DELIMITERS),
         "entropy": ("layer", "head", "nats", "normalised"),
         "measures": ("layer", "head", "measure", "mean", "sentences"),  # of analysis.metrics
-        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS),
+        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS, BOTH, *AGAINST),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
             *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
-            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", "untrained_odd", DOCUMENTS),
+            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", AGREEMENT_ODD, "untrained_odd", DOCUMENTS),
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),
@@ -379,6 +391,8 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
     table = table.rename(columns=RENAMED.get(name, {}))
     _places(name, [*table.columns])
     table = from_csv(table).reindex(columns=[*HEADINGS[name]])
+    if name == "delimiter":
+        table = table.fillna({BOTH: table["cls"] + table["sep"]})
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
 
 

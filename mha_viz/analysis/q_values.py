@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.coreference import AGREEMENT, BASELINES, THIRD_PERSON
 from mha_viz.analysis.findings import RULE_Q, Q
 from mha_viz.analysis.intervals import newcombe, wilson
 from mha_viz.analysis.syntax import base_of
@@ -128,7 +129,8 @@ def _coreference(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame | None:
     if "coreference" not in tables:
         return None
     heads, rules = (tables[name] for name in ("coreference", "coreference_baselines"))
-    heads, rules = (table[table["mention_type"] == "third_person"] for table in (heads, rules))
-    better = rules[rules["baseline"] != "untrained"]["correct"].max()
-    beside = {name: heads.get(name, np.nan) for name in PAIRED[2:]}
-    return heads.assign(role="coreference", detail="third_person", rule=better, **beside)[TESTED]
+    heads, rules = (table[table["mention_type"] == THIRD_PERSON] for table in (heads, rules))
+    better = rules[rules["baseline"].isin(BASELINES)]["correct"].max()
+    agreement = rules[rules["baseline"] == AGREEMENT]["correct"]
+    by_rule = agreement.iloc[0] if len(agreement) else math.nan
+    return heads.assign(role="coreference", detail=THIRD_PERSON, rule=better, by_rule=by_rule)[TESTED]

@@ -26,10 +26,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.coreference import TYPES
+from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES, BesideAgreement
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
 from mha_viz.analysis.intervals import Documents, Interval, LowAndHigh, with_cases
-from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS, share
+from mha_viz.analysis.metrics import BOTH, OFFSETS, ON_DELIMITERS, POSITIONS, on_delimiters, share
 from mha_viz.analysis.nearest import SIDES, NearestRule, ordered
 from mha_viz.analysis.reduce import Counts, FloatSums, Running
 from mha_viz.analysis.syntax import CHOICES, DIRECTIONS, Gold, Relations, base_of, best_offset
@@ -46,8 +46,8 @@ ROUNDING = 1e-12
 
 
 class Rule(NamedTuple):
-    """The best simple rule beside a role, the share of the head's cases that it gets right, and the 95 % interval of
-    how much more the head does."""
+    """The best rule by parts of speech for a relation and direction, or agreement for pronouns: its score on a head's
+    cases, and the 95 % interval of how much more the head gets right."""
 
     name: str
     score: float
@@ -78,7 +78,8 @@ class Choice(NamedTuple):
 class Role(NamedTuple):
     """One role of a head. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head", "third_person",
     "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None if the score is not a share
-    of cases. ``rule`` and ``choice`` are for syntax; ``untrained``: the score of the best untrained head, NaN if none
+    of cases. ``rule`` is for syntax and coreference, ``choice`` for syntax; ``untrained``: the score of the best
+    untrained head, NaN if none
     was measured; ``documents``: how many the cases come from, None for a score over tokens."""
 
     head: int
@@ -297,19 +298,22 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on third-person pronouns. ``sums`` and ``control`` are the sums
-    of :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights."""
-    at = TYPES.index("third_person")
+    """Heads that beat the better baseline by ten points on third-person pronouns, each beside the rule of agreement.
+    ``sums`` and ``control`` are the sums of :class:`mha_viz.analysis.coreference.Coreference` with trained and
+    untrained weights."""
+    at = TYPES.index(THIRD_PERSON)
     n, correct, baseline = (sums[name][:, :, at].sum(axis=1) for name in ("n", "correct", "baseline"))  # [document, …]
     cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
-    bounds = documents.interval(correct, n)
+    bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
+    against = documents.of_net(*BesideAgreement.of(sums))
     untrained = math.nan if control is None else int(control["correct"][:, :, at].sum(axis=(0, 1)).max()) / cases
     for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
         scores = int(right[head]) / cases, better / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        yield Role(head, "coreference", "third_person", *scores, interval, None, untrained, with_cases(n))
+        rule = Rule(AGREEMENT, by_rule / cases, Interval(*map(float, against[:, head])))
+        yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, with_cases(n))
 
 
 def positional(
@@ -341,13 +345,16 @@ def _most(control: Running | None, total: str, rows: str, at: int) -> float:
 
 
 def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
-    """Heads that give more than 0.6 of their attention to [CLS], to [SEP] or to punctuation; the baseline is uniform
-    attention."""
-    mass, even = share(sums["delimiter"], sums["rows"]), share(sums["even_delimiter"], sums["rows"])
-    for at, detail in enumerate(DELIMITERS):
-        for head in np.flatnonzero(mass[:, at] > DELIMITER):
+    """Heads that give more than 0.6 of their attention to [CLS], to [SEP], to punctuation or, if to neither alone, to
+    both special tokens together; the baseline is uniform attention."""
+    mass, even = on_delimiters(sums)
+    untrained = np.full(len(even), np.nan) if control is None else on_delimiters(control)[0].max(axis=0)
+    above = mass > DELIMITER  # [head, detail]
+    above[:, ON_DELIMITERS.index(BOTH)] &= ~above[:, :2].any(axis=1)
+    for at, detail in enumerate(ON_DELIMITERS):
+        for head in np.flatnonzero(above[:, at]):
             scores = float(mass[head, at]), float(even[at]), int(sums["rows"])
-            yield Role(int(head), "delimiter", detail, *scores, untrained=_most(control, "delimiter", "rows", at))
+            yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[at]))
 
 
 def broad(sums: Running, control: Running | None = None) -> Iterator[Role]:

@@ -156,6 +156,12 @@ PATTERNS = MappingProxyType(
         "same": _pattern("same token", "token → itself", "*dog*", "itself self word position diagonal"),
         "cls": _pattern("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
         "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),
+        "both": _pattern(
+            "both special tokens",
+            "any token → [CLS] or [SEP]",
+            "_[CLS]_ the *dog* [SEP]",
+            "delimiter special cls sep together start end",
+        ),
         "punctuation": _pattern(
             "punctuation marks",
             "any token → commas and full stops",
@@ -254,6 +260,8 @@ def explained(detail: str) -> str:
 def rule_in_words(rule: str) -> str:
     """ "nearest noun or name to the right" for "nearest NOUN or PROPN to the right": a rule with its parts of speech in
     words."""
+    if rule == "agreement":
+        return "nearest pronoun or subject that agrees"
     return re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
 
 

@@ -14,7 +14,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.role_words import (
     ACCURACY,
-    best_baseline,
+    baseline_name,
     linked_words,
     matched_corpora,
     measure,
@@ -147,8 +147,8 @@ def _interval(finding: Finding) -> str:
 
 def _baselines(finding: Finding) -> str:
     """ "best fixed offset 38.6%, nearest noun to the right 52.5%, untrained 6.1%"."""
-    name = "best fixed offset" if finding.role == "syntax" else best_baseline(finding)[0]
-    scores = {name: finding.baseline, rule_in_words(finding.upos_rule): finding.upos, "untrained": finding.untrained}
+    rule = rule_in_words(finding.upos_rule)
+    scores = {baseline_name(finding): finding.baseline, rule: finding.upos, "untrained": finding.untrained}
     return ", ".join(f"{name} {percent(score)}" for name, score in scores.items() if not math.isnan(score))
 
 

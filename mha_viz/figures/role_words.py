@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
+from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
@@ -28,6 +29,7 @@ SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter
 SHORT = {
     "cls": "[CLS]",
     "sep": "[SEP]",
+    "both": "CLS+SEP",
     "punctuation": ". ,",
     "previous": "prev",
     "entropy": "broad",
@@ -184,7 +186,8 @@ def _measured(finding: Finding) -> str:
     if finding.role == "coreference":
         return (
             f"coincides with coreference, from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
-            f"{_cases(finding)} ({_interval(finding)}); the better simple rule {baseline}{_untrained_score(finding)}"
+            f"{_cases(finding)} ({_interval(finding)}); the better simple rule {baseline}{_upos(finding)}"
+            f"{_untrained_score(finding)}"
         )
     if finding.role == "position":
         where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
@@ -197,7 +200,8 @@ def _measured(finding: Finding) -> str:
         goes = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
         return f"{goes} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
     if finding.role == "delimiter":
-        return f"{score} of its attention goes to {SHORT[finding.detail]} ({baseline} if it looked everywhere equally)"
+        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT[finding.detail]
+        return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 
@@ -244,15 +248,18 @@ def marks_of_few(documents: Iterable[int | None]) -> list[str]:
     return ["few documents" * (count is not None and count < FEW) for count in documents]
 
 
+def baseline_name(finding: Finding) -> str:
+    """What the column ``baseline`` of a role is the score of."""
+    names = {"syntax": "best fixed offset", "coreference": "better of two simple rules", "broad": "mean of all heads"}
+    return names.get(finding.role, "if it looked everywhere equally")
+
+
 def best_baseline(finding: Finding) -> tuple[str, float]:
     """The simple rule with the best score that a role is compared with: its name and its score."""
-    if finding.role == "syntax":
-        rules = {"best fixed offset": finding.baseline}
-        if finding.upos_rule:
-            rules[rule_in_words(finding.upos_rule)] = finding.upos
-        return max(rules.items(), key=lambda rule: rule[1])
-    names = {"coreference": "better of two simple rules", "broad": "mean of all heads"}
-    return names.get(finding.role, "if it looked everywhere equally"), finding.baseline
+    rules = {baseline_name(finding): finding.baseline}
+    if finding.upos_rule:
+        rules[rule_in_words(finding.upos_rule)] = finding.upos
+    return max(rules.items(), key=lambda rule: rule[1])
 
 
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -38,6 +38,8 @@ AXES: Mapping[str, Mapping[int, str]] = {
     "coreference/correct": {0: "document"},
     "coreference/n": {0: "document"},
     "coreference/baseline": {0: "document"},
+    "coreference/agreement": {0: "document"},
+    "coreference/both": {0: "document"},
     "gold/n": {2: "row"},
     "gold/offset": {2: "row"},
     "gold/kinds": {2: "base"},

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.analysis import evidence, examples, findings, metrics, roles
-from mha_viz.analysis.coreference import BASELINES, TYPES
+from mha_viz.analysis.coreference import AGREEMENT, BASELINES, THIRD_PERSON, TYPES, BesideAgreement
 from mha_viz.analysis.distance import divergences
 from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
@@ -177,7 +177,7 @@ def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[s
         return {"gap": _frame("gap", _counted(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))}
     frames = {
         "position": _frame("position", _position(of_pass, heads)),
-        "delimiter": _frame("delimiter", _per_head(heads, of_pass.patterns, "delimiter", "rows")),
+        "delimiter": _frame("delimiter", _delimiter(of_pass, heads)),
         "entropy": _frame("entropy", _entropy(of_pass, heads)),
         "distance": _frame("distance", _distance(of_pass, heads)),
     }
@@ -211,10 +211,9 @@ def _position(of_pass: Pass, heads: list[Head]) -> TableRows:
             yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
 
 
-def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> TableRows:
-    shares = share(sums[name], sums[rows])
-    for at, head in enumerate(heads):
-        yield (*head, *shares[at])
+def _delimiter(of_pass: Pass, heads: list[Head]) -> TableRows:
+    for head, shares in zip(heads, metrics.on_delimiters(of_pass.patterns)[0], strict=True):
+        yield (*head, *shares)
 
 
 def _entropy(of_pass: Pass, heads: list[Head]) -> TableRows:
@@ -334,10 +333,15 @@ def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> Tabl
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
     for i in np.flatnonzero(n >= roles.CASES).tolist():
         bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
+    both = of_pass.coreference["both"].sum(axis=(0, 1))
+    against = np.full((2, len(heads)), np.nan)
+    if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
+        against = documents.of_net(*BesideAgreement.of(of_pass.coreference))
     for at, head in enumerate(heads):
         for i, name in enumerate(TYPES):
             accuracy = int(n[i]), *_score(correct[i, at], int(n[i]))
-            yield (*head, name, *accuracy, *bounds[i, :, at], with_cases(by_document[0][:, i]))
+            beside = (int(both[at]), *against[:, at]) if name == THIRD_PERSON else (math.nan,) * 3
+            yield (*head, name, *accuracy, *bounds[i, :, at], with_cases(by_document[0][:, i]), *beside)
 
 
 def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
@@ -351,6 +355,8 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
     for i, name in enumerate(TYPES):
         for b, rule in enumerate(BASELINES):
             yield (name, rule, "", int(n[i]), *_score(baseline[i, b], int(n[i])))
+        if name == THIRD_PERSON:
+            yield (name, AGREEMENT, "", int(n[i]), *_score(sums["agreement"].sum(), int(n[i])))
         if untrained is None:
             continue
         head = int(untrained[i].argmax())
@@ -373,7 +379,7 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
     if isinstance(corpus, Gap):
         sums = measured.trained.gap
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
-        rules = (sum(map(nearest_name, odd)), None)
+        rules = (sum(map(nearest_name, odd)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
         documents = len(odd)  # each row is of its own
         yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
@@ -381,7 +387,8 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
     for i, name in enumerate(TYPES):
         untrained = None if control is None else int(control.coreference["correct"][:, 1, i].sum(axis=0).max())
-        rules = (*sums["baseline"][1, i].tolist(), untrained)
+        agreement = int(sums["agreement"][1]) if name == THIRD_PERSON else None
+        rules = (*sums["baseline"][1, i].tolist(), agreement, untrained)
         documents = with_cases(measured.trained.coreference["n"][:, 1, i])
         yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads, documents)
 

@@ -12,6 +12,7 @@ import numpy as np
 from mha_viz.analysis.corpus_why import FoundBy
 from mha_viz.analysis.described import LEAST_NAMED, HeadRecipe
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.metrics import ON_DELIMITERS
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked, rule_plainly, rules_asked_for
 from mha_viz.figures.role_words import best_baseline, standing_with_corpora, strongest_first
@@ -35,7 +36,7 @@ RULES = {"best fixed offset": "offset_odd", "part-of-speech rule": "upos_odd", "
 # The measures of roles other than relations: a table, its column, and the offset of its rows.
 MEASURES: Mapping[str, tuple[str, str, int | None]] = MappingProxyType(
     {
-        **{name: ("delimiter", name, None) for name in ("cls", "sep", "punctuation")},
+        **{name: ("delimiter", name, None) for name in ON_DELIMITERS},
         "previous": ("position", "mass", -1),
         "same": ("position", "mass", 0),
         "next": ("position", "mass", 1),

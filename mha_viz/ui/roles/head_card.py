@@ -36,7 +36,7 @@ from mha_viz.ui.study_progress import go_on, outcome
 LISTED = 8  # relations
 SHOWN = 4  # sentences for and against, each
 BASELINES = {"best fixed offset": "offset", "part-of-speech rule": "pos", "best untrained head": "untrained"}
-DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation"}
+DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "punctuation"}
 
 
 class SentenceAnswers(NamedTuple):

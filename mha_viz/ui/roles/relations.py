@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.analysis.findings import DOCUMENTS
+from mha_viz.analysis.findings import AGREEMENT_ODD, DOCUMENTS
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import OFFSETS, Relations, gold
@@ -161,13 +161,18 @@ def _coreference(evidence: Evidence) -> None:
         "the right one of two names."
     )
     shown = mentions(evidence)
-    numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
+    numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "agreement", "untrained")
     columns = {
         name: st.column_config.NumberColumn(name, format=PERCENT, help=AS_CASES if name in ("low", "high") else None)
         for name in numbers
     }
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
-    names = {"nearest mention": "nearest", "same form": "same form", "best untrained head": "untrained"}
+    names = {
+        "nearest mention": "nearest",
+        "same form": "same form",
+        "nearest that agrees": "agreement",
+        "best untrained head": "untrained",
+    }
     score_rows.draw("Mention", names, _rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
     with st.expander("All numbers of coreference"):
         score_rows.all_numbers("coreference", percentages(shown, numbers), {**columns, "better": better})
@@ -191,6 +196,7 @@ def mentions(evidence: Evidence) -> Any:
     rules = {  # if two are equal, the simpler one
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],
+        "agreement": table[AGREEMENT_ODD].astype(float),
         "untrained": table["untrained_odd"],
         "the head": table["accuracy_odd"],
     }

@@ -17,7 +17,7 @@ from mha_viz.corpus.cutting import Shard, ShardedFile, content
 from mha_viz.corpus.limits import MAX_LABELS
 from mha_viz.corpus.reading import lines_in, read_part
 from mha_viz.corpus.stored import plain_name
-from mha_viz.corpus.treebank import START, Corpus, PartStart
+from mha_viz.corpus.treebank import START, Corpus, PartStart, check_forms, empty_forms
 from mha_viz.errors import CorpusError
 
 GOES_ON = "\0"  # stands for the document of sentences whose document began in an earlier shard
@@ -29,7 +29,7 @@ Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of conse
 class Survey(NamedTuple):
     """The contents of a shard. ``documents``: the name of each and the number of its sentences, in order; ``relations``
     and ``upos``: its labels; ``ways``: what rules by parts of speech are chosen by, of its sentences with even numbers
-    and of those with odd ones."""
+    and of those with odd ones; ``forms``: how many words are not given, and how many there are."""
 
     sentences: int
     lines: int
@@ -39,6 +39,7 @@ class Survey(NamedTuple):
     has_trees: bool
     has_chains: bool
     ways: tuple[Counter[Passed], Counter[Passed]]
+    forms: tuple[int, int]
 
 
 class Part(NamedTuple):
@@ -94,6 +95,7 @@ def survey(shard: Shard, kind: str) -> Survey:
         corpus.has_trees,
         corpus.has_chains,
         (tally(corpus.sentences[::2]), tally(corpus.sentences[1::2])),
+        empty_forms(corpus.sentences),
     )
 
 
@@ -126,6 +128,7 @@ def _rules(parts: Sequence[Part], surveys: Sequence[Survey]) -> Rules:
 def _check(name: str, surveys: Sequence[Survey]) -> None:
     if not sum(one.sentences for one in surveys):
         raise CorpusError(f"{name} contains no sentence.", "Expected CoNLL-U, or text with one sentence per line.")
+    check_forms(name, *(sum(counts) for counts in zip(*(one.forms for one in surveys), strict=True)))
     relations = {label for one in surveys for label in one.relations}
     upos = {label for one in surveys for label in one.upos}
     for labels, kind in ((relations, "relations"), (upos, "parts of speech")):

@@ -152,7 +152,10 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert read_findings(tmp_path / "nowhere") == ()
 
 
-@pytest.mark.parametrize("later", [len((*OTHER, Q)), len(LATER)])
+OF_ROLES = sum(name in HEADINGS["roles"] for name in LATER)  # columns that the oldest tables of roles lack
+
+
+@pytest.mark.parametrize("later", [len((*OTHER, Q)), OF_ROLES])
 def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: Path, later: int) -> None:
     profile_of("roles").write(tmp_path)
     for path in tmp_path.glob("**/roles.csv"):
@@ -164,7 +167,7 @@ def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: P
     assert [*read_profile(tmp_path).tables["roles"]] == [*HEADINGS["roles"]]
     both = (*read_profile(tmp_path).findings(), *read_findings(tmp_path))
     assert {finding.elsewhere for finding in both} == {None}
-    assert ({finding.documents for finding in both} == {None}) == (later == len(LATER))
+    assert ({finding.documents for finding in both} == {None}) == (later == OF_ROLES)
     assert all(math.isnan(finding.q) for finding in both)
 
 

@@ -270,12 +270,29 @@ def test_the_explained_share_is_that_of_a_loop(measured: Recipes) -> None:
         classes = slice(None) if name == "all" else CLASSES.index(name)
         shares[classes, 0, NAMES.index(rule)] = share
     total = rows = 0.0
-    for sentence in [*mv.iterate("grammar")][1:24:2]:
+    every = [*mv.iterate("grammar")][::17]  # 24 of 400
+    assert (measured.facts["corpus_sentences"], measured.facts["corpus_every"]) == (len(every), 17) == (24, 17)
+    for sentence in every[1::2]:
         text = RuleText(sentence, toy.read_words(sentence.forms))
         weights = toy.encode_words(sentence.forms).weights[0, 3]
         total += np.minimum(weights, prediction(shares, text)[0]).sum()
         rows += len(text)
     assert measured.head("L0H3")["explained"]["held_out"].item() == pytest.approx(total / rows, abs=1e-6)
+
+
+def test_of_a_corpus_that_is_cut_every_second_sentence_is_read() -> None:
+    """And every second one of these chooses: by their numbers, all of them would."""
+    whole = grammar.corpus(31)
+    ours, theirs = (
+        mv.recipes(replace(whole, sentences=whole.sentences[::step]), "toy", most=16).tables for step in (1, 2)
+    )
+    for name, table in theirs.items():
+        pd.testing.assert_frame_equal(ours[name], table)
+
+
+def test_a_choice_for_which_memory_has_no_room_thins_both_halves() -> None:
+    corpus = plain(*["the dog ran"] * 20)  # of 5 pieces each: 5 of them have room, and every fourth of ten are 3
+    assert [len(half) for half in study.halved(mv.load("toy"), corpus, 20, 5 * 25)] == [2, 2]
 
 
 def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -> None:
@@ -497,8 +514,8 @@ def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
 
 def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy: Encoder, tmp_path: Path) -> None:
     file = tmp_path / "c.conllu"
-    file.write_text(treebank(12, per_document=2), "utf-8")
-    kind = explained_sums.OfRecipes(9, {"trained": [described.shares_of(measured)]})
+    file.write_text(treebank(22, per_document=2), "utf-8")
+    kind = explained_sums.OfRecipes(2, {"trained": [described.shares_of(measured)]})
     whole = sums_of([toy], mv.open_corpus(file), kind)
     layout = laid_out("c", [file], 300)
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
@@ -508,7 +525,7 @@ def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy
     ours, theirs = (explained_sums.Explained.of(one, [1]) for one in (sums, whole))
     for array, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(array, expected, rtol=1e-12)
-    assert theirs.sentences.tolist() == [5, 4]
+    assert theirs.sentences.tolist() == [6, 5]
 
 
 def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_uniform_loses(tiny: Tiny) -> None:
@@ -634,7 +651,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = tmp_path / "out"
     assert main(["recipes", str(text), "--model", "toy", "--out", str(out)]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert "toy on text.txt, scored on its odd sentences: " in shown[0]
+    assert "toy on text.txt, scored on the odd of these sentences: " in shown[0]
     assert len(shown) == 9
     assert "L0H0" in shown[1]
     assert " explained, " in shown[1]

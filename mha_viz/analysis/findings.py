@@ -10,6 +10,7 @@ from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
+EVERY = "every"  # k where every k-th sentence of a corpus was read; not in tables of older versions
 DOCUMENTS = "documents"  # how many the cases come from; not in tables of older versions
 Q = "q"  # of mha_viz.analysis.q_values; not in tables of older versions
 MEASURED = (
@@ -19,7 +20,7 @@ MEASURED = (
 CANDIDATE = (*MEASURED, DOCUMENTS, Q)
 OTHER = ("other_corpus", "other_score", "other_upos_baseline", "other_upos_rule")  # the same; only of two corpora
 COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *OTHER, Q)
-LATER = (DOCUMENTS, *OTHER, Q)  # columns that tables of older versions lack
+LATER = (EVERY, DOCUMENTS, *OTHER, Q)  # columns that tables of older versions lack
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, LATER, WITHIN, Finding, finding, with_words
+from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, EVERY, LATER, WITHIN, Finding, finding, with_words
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
 from mha_viz.files import whole_file
@@ -83,11 +83,11 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "attention", "right"),
         ),
         "used": (  # written by mha_viz.study.used_roles
-            *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
+            *("layer", "head", "role", "detail", "corpus", EVERY, "measure", "method", "n"),
             *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used", DOCUMENTS),
         ),
         "why": (  # written by mha_viz.analysis.corpus_why
-            *("layer", "head", "group", "corpus", "sentences", "share", "low", "high", DOCUMENTS),
+            *("layer", "head", "group", "corpus", "sentences", EVERY, "share", "low", "high", DOCUMENTS),
         ),
         "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
     }

@@ -7,21 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from mha_viz.analysis.described import HeadRecipe, described
+from mha_viz.analysis.findings import EVERY
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.recipe_tables import FACTS, UNTRAINED, Recipes, open_recipes, recipes_folder
 from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, progress_line
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, whole
+from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, most_option
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
 from mha_viz.numerals import counted, percent
 
-MOST = whole(2, 100_000, "a number of sentences")
 LISTED = 3  # rules of a head that are printed
 NO_UNTRAINED = "; of untrained weights unknown (recipes of an earlier version: measure them again)"
 
@@ -34,8 +35,7 @@ def options(recipes: Parser) -> None:
     recipes.add_argument("--model", metavar="NAME", help=words)
     words = "a corpus of another origin, on which the recipes are scored; it chooses neither rules nor shares"
     recipes.add_argument("--score", metavar="CORPUS", help=words)
-    words = "number of sentences to read of each corpus (default: 300)"
-    recipes.add_argument("--most", type=MOST, default=300, metavar="N", help=words)
+    most_option(recipes, 2, 100_000, 300, "sentences to read of each corpus")
     words = "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv "
     words += "and, of minilm and toy, accuracy.csv"
     recipes.add_argument("--replace", action="store_true", help=words)
@@ -93,13 +93,14 @@ def _summary(measured: Recipes) -> str:
     """ "minilm on ewt, scored on gum: 68% explained, evenly 41%; least 54%"."""
     facts, table = measured.facts, measured.tables["explained"]
     judged = table["other" if "score" in facts else "held_out"]
-    where = f", scored on {facts['score']}" if "score" in facts else ", scored on its odd sentences"
+    of, score = (name_sample(facts.get(name, ""), facts.get(f"{name}_{EVERY}")) for name in ("corpus", "score"))
+    where = f", scored on {score}" if "score" in facts else ", scored on the odd of these sentences"
     means = f"{percent(judged.mean())} explained on average, {percent(table['even'].mean())} by even attention"
     means += f", more than the best single rule on {(judged > table['best_rule']).sum()} of {len(table)} heads"
     untrained = (
         f"; of untrained weights {percent(table[UNTRAINED].mean())}" if UNTRAINED in measured.tables else NO_UNTRAINED
     )
-    return f"{facts['model']} on {facts['corpus']}{where}: {means}; least {percent(judged.min())}{untrained}"
+    return f"{facts['model']} on {of}{where}: {means}; least {percent(judged.min())}{untrained}"
 
 
 def _line(recipe: HeadRecipe) -> str:

@@ -1,4 +1,4 @@
-"""How much of the attention over a corpus recipes explain: sums over its even and its odd sentences."""
+"""How much of the attention over a corpus recipes explain: sums over the even and the odd of the sentences read."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ import numpy as np
 from mha_viz.analysis.described import LONGEST
 from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, predictions
 from mha_viz.attention import Weights
+from mha_viz.corpus.sampling import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import ReadShard, Texts, among_first, plain_shard
+from mha_viz.study.measures import ReadShard, Texts, plain_shard
 from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
-FORMAT = 1  # version of the sums and of how they are measured
+FORMAT = 2  # version of the sums and of how they are measured
 NAME = "explained"  # of the sums
-HALVES = ("even", "odd")  # the labels of sentences, by their numbers
+HALVES = ("even", "odd")  # the labels of sentences, by their numbers among those that are read
 
 
 class OfRecipes(NamedTuple):
-    """Sums over the first ``most`` sentences, without those of more than 256 pieces. ``shares`` for each pass: those
+    """Sums over every ``step``-th sentence, without those of more than 256 pieces. ``shares`` for each pass: those
     [class, head, rule] of each recipe that is applied to its weights."""
 
-    most: int
+    step: int
     shares: Mapping[str, Sequence[Numbers]]
     has_cases: bool = False
 
@@ -36,15 +37,15 @@ class OfRecipes(NamedTuple):
         digests = [
             [name, *(hashlib.sha256(one.tobytes()).hexdigest() for one in of)] for name, of in self.shares.items()
         ]
-        return [NAME, FORMAT, self.most, [rule.name for rule in RULES], *digests]
+        return [NAME, FORMAT, self.step, [rule.name for rule in RULES], *digests]
 
     def sentences(self, count: int, first: int) -> int:
-        """As many as are left of ``most``."""
-        return among_first(self.most, count, first)
+        """Every ``step``-th."""
+        return count_every(self.step, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """The sentences, each alone."""
-        return plain_shard(encoder, corpus, first, self.most, lambda number, _: HALVES[number % 2])
+        return plain_shard(encoder, corpus, first, self.step, lambda number, _: HALVES[number % 2])
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences of equal length together."""

@@ -14,6 +14,7 @@ from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
 from mha_viz.attention import Attention
+from mha_viz.corpus.sampling import count_every, take_every
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import decided, gap_sums
@@ -38,21 +39,16 @@ class ReadShard:
     trees: dict[int, Tree]
 
 
-def among_first(most: int, count: int, first: int) -> int:
-    """How many of ``count`` sentences, of which the first has the number ``first``, are among the first ``most``."""
-    return max(0, min(count, most - first))
-
-
 def plain_shard(
-    encoder: Encoder, corpus: Corpus | Gap, first: int, most: int, label: Callable[[int, Sentence], str]
+    encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, label: Callable[[int, Sentence], str]
 ) -> ReadShard:
-    """The sentences that are among the first ``most`` of a corpus, as the model reads them, without their annotation;
-    ``label`` gives that of each, from its number and itself."""
+    """Every ``step``-th sentence of a corpus, as the model reads them, without their annotation, and numbered anew;
+    ``label`` gives that of each, from its number among these and itself."""
     assert isinstance(corpus, Corpus)
-    some = corpus.sentences[: among_first(most, len(corpus.sentences), first)]
+    some, before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
     plain = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
-    labels = [label(number, one) for number, one in enumerate(some, first)]
-    return ReadShard(plain, plan(encoder, plain, first), Relations(()), first, labels, {})
+    labels = [label(number, one) for number, one in enumerate(some, before)]
+    return ReadShard(plain, plan(encoder, plain, before), Relations(()), before, labels, {})
 
 
 def counts(shard: ReadShard) -> dict[str, int]:

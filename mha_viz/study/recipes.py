@@ -1,5 +1,5 @@
-"""Recipes over a corpus: rules are chosen on its even sentences, and what they explain is measured on the odd ones, and
-on another corpus, to which recipes that come with the app can be applied too."""
+"""Recipes over a corpus: of the sentences that are read, rules are chosen on the even ones, and what they explain is
+measured on the odd ones, and on another corpus, to which recipes that come with the app can be applied too."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ import numpy as np
 
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import ALL, LONGEST, shares_of
+from mha_viz.analysis.findings import EVERY as STEP
 from mha_viz.analysis.recipe_tables import HEADINGS, UNTRAINED, Recipes
 from mha_viz.analysis.recipes import RecipeChoice
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
 from mha_viz.attention import Weights
+from mha_viz.corpus.sampling import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError, shorten_value
@@ -41,13 +43,13 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import OnCluster
     from mha_viz.study.cluster.layout import Layout
 
-MOST = 300  # sentences that are read of each corpus
+MOST = 300  # sentences that are read of each corpus, at most
 MOST_READ = 100_000
 CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
 FITS = 0.5  # share of the time that a choice takes, for the progress
 CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
 CORPUS_FOLDER = ".corpus-"  # and what it has measured of each corpus
-FORMAT = 1  # version of that file and of how rules are chosen
+FORMAT = 2  # version of that file and of how rules are chosen
 
 
 def recipes(
@@ -64,16 +66,17 @@ def recipes(
 ) -> Recipes:
     """The recipe of every head: at most six named rules, with shares, and how much of the attention they explain.
 
-    Rules and shares are chosen on the sentences of ``corpus`` with an even number and measured on the others, and on
-    the corpus ``score``, if it is given. Rules that need annotation are left out where a corpus has none; plain text is
-    enough for the others. In place of a corpus, recipes from ``open_recipes`` or an earlier call are measured on
-    ``score``, and nothing is chosen; untrained weights, whose shares are stored beside, are measured there too, except
-    with recipes of earlier versions, which have no such shares. ``model`` and
-    ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``: how many sentences are read
-    of each corpus; those of more than 256 pieces are left out. ``resume``: a folder for what was chosen and for
-    intermediate sums, from which a stopped study continues. ``progress`` is called as the work goes on, in thousandths
-    of it; ``cancelled`` stops it in this process. ``client``: of a Dask cluster, whose workers measure what this
-    process has chosen; corpora are then names of files, and progress counts the sentences of each.
+    Of N sentences, every ⌈N / most⌉-th is read. Of these, every second one of ``corpus`` chooses rules and shares,
+    beginning with the first; they are measured on the others, and on the corpus ``score``, if it is given. Rules that
+    need annotation are left out where a corpus has none; plain text is enough for the others. In place of a corpus,
+    recipes from ``open_recipes`` or an earlier call are measured on ``score``, and nothing is chosen; untrained
+    weights, whose shares are stored beside, are measured there too, except with recipes of earlier versions, which have
+    no such shares. ``model`` and ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``:
+    how many sentences are read of each corpus, at most; those of more than 256 pieces are left out. ``resume``: a
+    folder for what was chosen and for intermediate sums, from which a stopped study continues. ``progress`` is called
+    as the work goes on, in thousandths of it; ``cancelled`` stops it in this process. ``client``: of a Dask cluster,
+    whose workers measure what this process has chosen; corpora are then names of files, and progress counts the
+    sentences of each.
 
     Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError, also where they
     are those of a model of another shape; ModelError's family; ClusterError; Cancelled soon after ``cancelled`` returns
@@ -137,8 +140,8 @@ class _Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class _Study:
-    """One run: recipes are chosen from the first sentences, and then measured over all of them, by this process or by
-    the workers of a ``cluster``, which has opened the corpora as ``layouts``."""
+    """One run: recipes are chosen from as many sentences as memory holds, and then measured over all, by this process
+    or by the workers of a ``cluster``, which has opened the corpora as ``layouts``."""
 
     encoder: Encoder
     corpora: Sequence[Corpus]
@@ -221,11 +224,8 @@ class _Study:
         return json.dumps([FORMAT, *of_model, self.corpora[0].digest, self.most, NAMES])
 
     def _fitted(self) -> _Fit:
-        """Rules and shares, from the first sentences. Raises Cancelled."""
-        texts = numbered(self.encoder, self.corpora[0], self.most)
-        sizes = np.cumsum([len(text) ** 2 for _, text in texts])
-        some = texts[: max(1, int((sizes <= CELLS // max(self.heads, len(RULES))).sum()))]  # for which memory has room
-        halves = [[text for number, text in some if number % 2 == half] for half in (0, 1)]
+        """Rules and shares. Raises Cancelled."""
+        halves = halved(self.encoder, self.corpora[0], self.most, CELLS // max(self.heads, len(RULES)))
         half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
         rows = fitting.rows_by_class(self._read(self.models[0], halves[half], 0.1))
         others = self._read(self.models[0], halves[1 - half], 0.2)
@@ -261,7 +261,8 @@ class _Study:
         def report(so_far: Progress) -> None:
             self.progress(Progress(round(1000 * (begins + part * (number + so_far.fraction))), 1000))
 
-        kind, models = OfRecipes(self.most, shares), self.models[: len(shares)]
+        kind = OfRecipes(self._step(self.corpora[number]), shares)
+        models = self.models[: len(shares)]
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
@@ -299,7 +300,11 @@ class _Study:
     def _read_of(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
         """What was read of a corpus, under a name."""
         count = int(explained.sentences.sum())
-        return {name: corpus.name, f"{name}_sha256": corpus.digest, f"{name}_sentences": count}
+        read = {"sentences": count, STEP: self._step(corpus)}
+        return {name: corpus.name, f"{name}_sha256": corpus.digest, **{f"{name}_{of}": n for of, n in read.items()}}
+
+    def _step(self, corpus: Corpus) -> int:
+        return choose_step(len(corpus.sentences), self.most)
 
 
 def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
@@ -335,8 +340,19 @@ def _even(heads: int) -> Numbers:
 
 
 def readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
-    """The first sentences, ``most`` at most, that a model can read, without the longest."""
+    """Every k-th sentence, ``most`` at most, that a model can read, without the longest."""
     return [text for _, text in numbered(encoder, corpus, most)]
+
+
+def halved(encoder: Encoder, corpus: Corpus, most: int, cells: int) -> list[list[RuleText]]:
+    """Those of them that are even in their order, and those that are odd: of each half every k-th, so that memory has
+    room for all, in which texts may take this many ``cells``."""
+    step, texts = choose_step(len(corpus.sentences), most), numbered(encoder, corpus, most)
+    halves = [[text for number, text in texts if number // step % 2 == half] for half in (0, 1)]
+    thin = 1
+    while sum(len(text) ** 2 for half in halves for text in half[::thin]) > cells and thin < len(texts):
+        thin += 1
+    return [half[::thin] for half in halves]
 
 
 def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
@@ -345,7 +361,7 @@ def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, Rul
 
 
 def _numbered(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int, RuleText]]:
-    for number, sentence in enumerate(corpus.sentences[:most]):
+    for number, sentence in take_every(choose_step(len(corpus.sentences), most), [*enumerate(corpus.sentences)]):
         try:
             pieces = encoder.read_words(sentence.forms)
         except TextError:  # too long, or a word that the tokenizer drops

@@ -19,7 +19,7 @@ from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import decided, gap_sums
 from mha_viz.study.plan import Plan, batches, plan
-from mha_viz.study.sums import Sums, labels_of
+from mha_viz.study.sums import Sums, bits_of, block, labels_of
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
@@ -39,15 +39,32 @@ class ReadShard:
     trees: dict[int, Tree]
 
 
-def plain_shard(
-    encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, label: Callable[[int, Sentence], str]
-) -> ReadShard:
-    """Every ``step``-th sentence of a corpus, as the model reads them, without their annotation, and numbered anew;
-    ``label`` gives that of each, from its number among these and itself."""
+class Drawn(NamedTuple):
+    """Which sentences are drawn together: those of a document or, ``by_sentence``, each alone; of many, as many as have
+    the same first ``bits`` of a digest."""
+
+    by_sentence: bool
+    bits: int | None
+
+    @classmethod
+    def of(cls, documents: Sequence[str], cells: int) -> Drawn:
+        """For sentences of these documents, each of which is drawn alone if the corpus names none. ``cells``: how many
+        sums each document has."""
+        by_sentence = len({*documents}) < 2
+        return cls(by_sentence, bits_of(map(str, range(len(documents))) if by_sentence else documents, cells))
+
+    def label(self, number: int, sentence: Sentence) -> str:
+        """What a sentence is drawn with. ``number``: its place among those that are read."""
+        unit = str(number) if self.by_sentence else sentence.document
+        return unit if self.bits is None else block(unit, self.bits)
+
+
+def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: Drawn) -> ReadShard:
+    """Every ``step``-th sentence of a corpus, as the model reads them, without their annotation, and numbered anew."""
     assert isinstance(corpus, Corpus)
     some, before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
     plain = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
-    labels = [label(number, one) for number, one in enumerate(some, before)]
+    labels = [drawn.label(number, one) for number, one in enumerate(some, before)]
     return ReadShard(plain, plan(encoder, plain, before), Relations(()), before, labels, {})
 
 

@@ -11,15 +11,15 @@ from mha_viz.analysis.corpus_why import CorpusWhy, Gathered, cells
 from mha_viz.attention.shares import variation
 from mha_viz.corpus.sampling import choose_step, count_every, take_every
 from mha_viz.corpus.sources import Source, open_sentences
-from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.study.measures import ReadShard, Texts, plain_shard
+from mha_viz.study.measures import Drawn, ReadShard, Texts, plain_shard
 from mha_viz.study.recipes import check_most
 from mha_viz.study.run import Progress, sums_of
-from mha_viz.study.sums import PASSES, Sums, bits_of, block
+from mha_viz.study.sums import PASSES, Sums
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -88,12 +88,10 @@ def on_cluster(
 
 
 class OfWhy(NamedTuple):
-    """Sums over every ``step``-th sentence, by document or ``by_sentence``, of which as many as have the same first
-    ``bits`` of a digest are summed together."""
+    """Sums over every ``step``-th sentence, by what is ``drawn`` together."""
 
     step: int
-    by_sentence: bool
-    bits: int | None
+    drawn: Drawn
     has_cases: bool = False
 
     def definition(self) -> list[object]:
@@ -106,12 +104,7 @@ class OfWhy(NamedTuple):
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """The sentences without their annotation."""
-
-        def label(number: int, sentence: Sentence) -> str:
-            unit = str(number) if self.by_sentence else sentence.document
-            return unit if self.bits is None else block(unit, self.bits)
-
-        return plain_shard(encoder, corpus, first, self.step, label)
+        return plain_shard(encoder, corpus, first, self.step, self.drawn)
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences, one at a time."""
@@ -122,9 +115,7 @@ class OfWhy(NamedTuple):
 
 def _kind(encoder: Encoder, documents: Sequence[str], step: int) -> OfWhy:
     """What is summed over sentences of these documents."""
-    by_sentence = len({*documents}) < 2
-    units = map(str, range(len(documents))) if by_sentence else documents
-    return OfWhy(step, by_sentence, bits_of(units, cells(encoder.layers * encoder.heads)))
+    return OfWhy(step, Drawn.of(documents, cells(encoder.layers * encoder.heads)))
 
 
 def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:

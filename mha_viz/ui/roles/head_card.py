@@ -64,7 +64,7 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         lines(findings, {row.detail: row.measure for row in roles_in_use})
         recipe = recipes_of(evidence).get(head)
         if recipe:
-            st.markdown(f"Usually {plain(recipe.words(rule_plainly))}.")
+            st.markdown(f"Usually {plain(recipe.words(rule_plainly, how_sure=True))}.")
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]

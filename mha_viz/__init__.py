@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from mha_viz.study.replaced import replaced, replaced_accuracy
     from mha_viz.study.search import search
     from mha_viz.study.several import profiles, side_by_side
+    from mha_viz.study.stability import compare_recipes
     from mha_viz.study.used_roles import used_roles
     from mha_viz.study.why import why_over
 
@@ -84,6 +85,7 @@ __all__ = [
     "answer",
     "chance_roles",
     "compare",
+    "compare_recipes",
     "decoder_heads",
     "difference",
     "direct",
@@ -142,6 +144,7 @@ _HOMES = MappingProxyType(
         "answer": "mha_viz.study.one_text",
         "chance_roles": "mha_viz.study.chance",
         "compare": "mha_viz.figure",
+        "compare_recipes": "mha_viz.study.stability",
         "decoder_heads": "mha_viz.study.decoder_heads",
         "difference": "mha_viz.figure",
         "direct": "mha_viz.study.one_text",

@@ -71,6 +71,7 @@ UNIT: tuple[str, ...] = (
     "test_repository",
     "test_request",
     "test_roles",
+    "test_sampling",
     "test_saved",
     "test_shards",
     "test_steps",

@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.app, pytest.mark.usefixtures("one_thread")]
 
 SHARD = 2000  # bytes: about four sentences
 SENTENCES = EffectSettings(Request(off=(Head(1, 1),)), most=30)
-WORDS = EffectSettings(Request(off=(Head(0, 2), Head(1, 1))), relation="nsubj", most=24)
+WORDS = EffectSettings(Request(off=(Head(0, 2), Head(1, 1))), relation="nsubj", most=30)
 HELD = 2  # how many parts a worker measures before it waits
 
 
@@ -64,7 +64,7 @@ def of_one_process(toy: Encoder, corpus: Path, settings: EffectSettings) -> Corp
 
 
 def assert_equal(ours: CorpusEffect, theirs: CorpusEffect) -> None:
-    for name in ("cases", "sentences", "documents", "left_out"):
+    for name in ("cases", "sentences", "every", "documents", "left_out"):
         assert getattr(ours, name) == getattr(theirs, name)
     pd.testing.assert_frame_equal(ours.table(), theirs.table(), check_exact=False, rtol=1e-9, atol=1e-12)
 
@@ -219,7 +219,7 @@ def test_a_full_disk_costs_nothing_but_time(client: Any, toy: Encoder, corpus: P
     run = ClusterMeasurement(cluster, toy, corpus, WORDS, tmp_path)
     client.run(limit_files, 100)
     try:
-        with pytest.warns(SumsUnsavedWarning, match="results of . parts could not be saved: .*File too large"):
+        with pytest.warns(SumsUnsavedWarning, match="results of 12 parts could not be saved: .*File too large"):
             [*run.sentences()]
     finally:
         client.run(limit_files, resource.RLIM_INFINITY)
@@ -264,7 +264,7 @@ def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: 
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
-    part, model, cases = layout.parts[1], WorkerModel.opened_by(toy), Cases(WORDS, layout.corpus, False)
+    part, model, cases = layout.parts[1], WorkerModel.opened_by(toy), Cases(WORDS, 1, layout.corpus, False)
     task = PartTask(part, model, cases, "")
     drawn = task._replace(measure=cases._replace(drawn=True))
     shard = part.shard._replace(path="/b.conllu")
@@ -283,12 +283,13 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
                 {"relation": "obj"},
                 {"direction": "head_to_dep"},
                 {"same_role": ["L0H0"]},
-                {"most": part.first + 1},
             )
         ),
+        task._replace(measure=cases._replace(step=2)),
+        task._replace(measure=cases._replace(step=2), part=part._replace(first=part.first + 1)),
         task._replace(measure=cases._replace(settings=WORDS._replace(means=Averages(sentences=(("A", "cat"),))))),
     ]
-    assert len({task.key, *(one.key for one in changed)}) == 13
+    assert len({task.key, *(one.key for one in changed)}) == 14
     assert task._replace(part=elsewhere, folder="/elsewhere").key == task.key
 
 
@@ -296,14 +297,14 @@ def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
     part = layout.parts[0]._replace(first=7, sentences=10, kind="c")
     part = part._replace(shard=part.shard._replace(digest="d"))
-    digests = [digest(Cases(WORDS, layout.corpus, drawn).depends_on(part)) for drawn in (False, True)]
-    assert [one[:12] for one in digests] == ["fcc886d9a69f", "438a19417bc7"]
+    digests = [digest(Cases(WORDS, 1, layout.corpus, drawn).depends_on(part)) for drawn in (False, True)]
+    assert [one[:12] for one in digests] == ["bbad8cf9d3f6", "3aed1a652018"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
     layout = laid_out("a", [corpus], SHARD)
-    cases = Cases(WORDS, layout.corpus, False)
+    cases = Cases(WORDS, 1, layout.corpus, False)
     task = PartTask(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
     first = effects.measure(task)
     (path,) = tmp_path.glob("*.npz")
@@ -318,7 +319,7 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
     assert whole.measure == MASKED_WORD
     [*whole.sentences()]
     layout = laid_out("a", [corpus], SHARD)
-    cases, together = Cases(SENTENCES, layout.corpus, True), Taken()
+    cases, together = Cases(SENTENCES, 2, layout.corpus, True), Taken()
     for part in layout.parts:
         if cases.sentences(part) > 0:
             together.add(effects.measure(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
@@ -329,6 +330,6 @@ def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Enco
 
 def test_shares_over_a_corpus_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
     ours, theirs = (mv.why_over(corpus, toy, most=12, client=one) for one in (client, None))
-    assert (ours.sentences, ours.documents) == (theirs.sentences, theirs.documents) == (12, 3)
+    assert (ours.sentences, ours.documents) == (theirs.sentences, theirs.documents) == (12, 12)
     pd.testing.assert_frame_equal(ours.table(), theirs.table())
     pd.testing.assert_frame_equal(ours.arrows(), theirs.arrows())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 from mha_viz.analysis.corpus_effects import HEADING, LOSS, MASKED_WORD, VECTOR, Variant, effect_rows, variants_of
 from mha_viz.attention import Head
 from mha_viz.cli import main
+from mha_viz.corpus import grammar
 from mha_viz.corpus.sources import open_corpus
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import CorpusError, SettingError, SumsUnsavedWarning, UnknownHead
 from mha_viz.models import ablation
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import load
 from mha_viz.models.probe import place
 from mha_viz.request import Request
 from mha_viz.study.corpus_effects import EffectSettings, Measurement, Progress
@@ -219,6 +222,19 @@ def test_a_role_is_used_when_no_other_head_of_its_layer_does_as_much() -> None:
     assert effect_rows([HEAD], noise[:, :1], units, judged=True)[0].used is None  # nothing to compare it with
 
 
+@pytest.mark.parametrize("method", ["zero", "mean", "resample"])
+def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(method: str) -> None:
+    whole = grammar.corpus(35)
+    cut = replace(whole, sentences=whole.sentences[::3])
+    settings = EffectSettings(Request(off=(Head(1, 1),), method=method), relation="nsubj", most=12)
+    ours, theirs = (Measurement(load("toy"), corpus, settings) for corpus in (whole, cut))
+    for run in (ours, theirs):
+        assert max(done.done for done in run.sentences()) == (24 if method == "mean" else 12)
+    assert {number for _, number in ours.taken.units} <= {*range(0, 35, 3)}
+    assert (ours.result().sentences, ours.result().every, theirs.result().every) == (12, 3, 1)
+    np.testing.assert_array_equal(ours.taken.cases, theirs.taken.cases)
+
+
 def test_intervals_are_those_of_drawn_documents() -> None:
     effects = np.array([[0.0], [0.0], [1.0]])
     row = effect_rows([HEAD], effects, ["a", "a", "b"], judged=False)[0]
@@ -249,7 +265,7 @@ def test_the_command_writes_and_prints_a_table(tmp_path: Path, capsys: pytest.Ca
     measured = effect("grammar", ["L1H1"], "toy", relation="nsubj", most=12)
     assert table["effect"].tolist() == pytest.approx([row.effect for row in measured.rows])
     printed = capsys.readouterr().out
-    assert "toy on grammar, nsubj (dep_to_head): fall of log p of the masked word, zero" in printed
+    assert "toy on every 34th sentence of grammar, nsubj (dep_to_head): fall of log p of the masked word, z" in printed
     assert "same layer" in printed
     judged = [line for line in printed.splitlines() if line.startswith("L1H1 (2-2): For nsubj it changes the answer ")]
     assert len(judged) == 1
@@ -305,7 +321,7 @@ def test_a_command_that_was_stopped_continues_with_the_same_numbers(
     def stopped(self: Measurement, sentence: Sentence, number: int) -> Taken:
         sentences.append(number)
         one = measured(self, sentence, number)
-        if number == 5 and sentences.count(5) == 1:
+        if number == 250 and sentences.count(250) == 1:
             raise KeyboardInterrupt
         return one
 
@@ -314,7 +330,7 @@ def test_a_command_that_was_stopped_continues_with_the_same_numbers(
     assert "run the same command again to continue" in capsys.readouterr().err
     assert taken.exists()
     assert main([*command, str(table)]) == 0
-    assert sentences == [0, 1, 2, 3, 4, 5, 5, 6, 7]
+    assert sentences == [0, 50, 100, 150, 200, 250, 250, 300, 350]
     assert capsys.readouterr().out == answer
     assert table.read_bytes() == whole.read_bytes()
     assert not taken.parent.exists()

@@ -30,7 +30,7 @@ def _role(documents: int) -> str:
 
 
 def _effect(documents: int) -> str:
-    measured = CorpusEffect("toy", "mine", "zero", "fall", "", "", 9, 9, documents, 0, ())
+    measured = CorpusEffect("toy", "mine", "zero", "fall", "", "", 9, 9, 1, documents, 0, ())
     return "\n".join(effect._lines(measured))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -157,6 +158,16 @@ def test_a_model_without_recipes_gets_one_for_the_head(tiny: Callable[[str], Enc
         link_groups("grammar", "L9H1", bert)
     with pytest.raises(SettingError, match="has 3 × 4 heads"):
         link_groups("grammar", "L0H1", bert, recipes=mv.open_recipes("minilm"))
+
+
+def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(tiny: Callable[[str], Encoder]) -> None:
+    whole = grammar.corpus(29, seed=1)
+    cut = replace(whole, sentences=whole.sentences[::3])
+    groups, of_cut = (link_groups(corpus, "L0H1", tiny("bert"), most=10, links=40) for corpus in (whole, cut))
+    assert groups.sentences == of_cut.sentences > 2
+    assert [(link.number, link.weight, link.rule) for link in groups.links] == [
+        (3 * link.number, link.weight, link.rule) for link in of_cut.links
+    ]
 
 
 def test_the_command_prints_groups_and_writes_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ import mha_viz as mv
 from mha_viz.analysis.distance import FloatMatrix, across, divergence
 from mha_viz.analysis.matching import CLOSER, IN_RUNS, MATCHED, Divergences, matches
 from mha_viz.attention import Head
+from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Word
 from mha_viz.errors import CorpusError, SettingError, ShapeError
 from mha_viz.files.assets import asset
@@ -61,6 +62,13 @@ def test_a_permuted_copy_is_matched_with_what_it_was_made_of(permuted: Encoder) 
     assert (matched.one, matched.other, len(seen)) == ("permuted", "toy", 20)
     assert seen[-1].fraction == 1
     assert "permuted with toy, 8 of 8 heads closer than chance" in repr(matched)
+
+
+def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(permuted: Encoder) -> None:
+    whole = grammar.corpus(29)
+    cut = replace(whole, sentences=whole.sentences[::3])
+    tables = [mv.match_heads(permuted, "toy@0", corpus, most=10).table() for corpus in (whole, cut)]
+    assert tables[0].equals(tables[1])
 
 
 def test_two_readings_match_on_one_text(permuted: Encoder) -> None:

@@ -43,6 +43,7 @@ from mha_viz.study import effects, reading, replaced
 from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study.cluster.tasks import Summing, WorkerModel
+from mha_viz.study.measures import Drawn
 from mha_viz.study.recipes import CHOICE_FILE, weights_of
 from mha_viz.study.replaced import ACCURACY_HEADING, Replacing
 from mha_viz.study.run import sums_of
@@ -250,7 +251,9 @@ def measured() -> Recipes:
 
 def test_tables_of_the_toy(measured: Recipes) -> None:
     tables = measured.tables
-    assert {name: tuple(table.columns) for name, table in tables.items()} == HEADINGS
+    assert {name: tuple(table.columns) for name, table in tables.items()} == {
+        name: columns for name, columns in HEADINGS.items() if name != "stability"
+    }
     sums = tables["recipes"].groupby(["layer", "head", "query_class"])["share"].sum()
     assert sums.to_numpy() == pytest.approx(1)
     rules = tables["recipes"].groupby(["layer", "head"])["rule"].nunique()
@@ -270,12 +273,29 @@ def test_the_explained_share_is_that_of_a_loop(measured: Recipes) -> None:
         classes = slice(None) if name == "all" else CLASSES.index(name)
         shares[classes, 0, NAMES.index(rule)] = share
     total = rows = 0.0
-    for sentence in [*mv.iterate("grammar")][1:24:2]:
+    every = [*mv.iterate("grammar")][::17]  # 24 of 400
+    assert (measured.facts["corpus_sentences"], measured.facts["corpus_every"]) == (len(every), 17) == (24, 17)
+    for sentence in every[1::2]:
         text = RuleText(sentence, toy.read_words(sentence.forms))
         weights = toy.encode_words(sentence.forms).weights[0, 3]
         total += np.minimum(weights, prediction(shares, text)[0]).sum()
         rows += len(text)
     assert measured.head("L0H3")["explained"]["held_out"].item() == pytest.approx(total / rows, abs=1e-6)
+
+
+def test_of_a_corpus_that_is_cut_every_second_sentence_is_read() -> None:
+    """And every second one of these chooses: by their numbers, all of them would."""
+    whole = grammar.corpus(31)
+    ours, theirs = (
+        mv.recipes(replace(whole, sentences=whole.sentences[::step]), "toy", most=16).tables for step in (1, 2)
+    )
+    for name, table in theirs.items():
+        pd.testing.assert_frame_equal(ours[name], table)
+
+
+def test_a_choice_for_which_memory_has_no_room_thins_both_halves() -> None:
+    corpus = plain(*["the dog ran"] * 20)  # of 5 pieces each: 5 of them have room, and every fourth of ten are 3
+    assert [len(half) for half in study.halved(mv.load("toy"), corpus, 20, 5 * 25)] == [2, 2]
 
 
 def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -> None:
@@ -303,6 +323,92 @@ def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(
         pd.testing.assert_frame_equal(later.tables[name], table)
 
 
+def test_beside_an_explained_share_is_its_interval_over_documents(measured: Recipes) -> None:
+    """Of four documents, by a plain loop over their sentences."""
+    corpus = grammar.corpus(12, seed=3)
+    documents = [f"d{number // 3}" for number in range(12)]
+    named = [replace(one, document=name) for one, name in zip(corpus.sentences, documents, strict=True)]
+    scored = mv.recipes(measured, score=replace(corpus, name="named", sentences=tuple(named)))
+    toy, shares = mv.load("toy"), described.shares_of(measured)
+    sums, rows = np.zeros((4, 8)), np.zeros(4)
+    for number, sentence in enumerate(named):
+        text = RuleText(sentence, toy.read_words(sentence.forms))
+        weights = toy.encode_words(sentence.forms).weights.reshape(8, len(text), len(text))
+        sums[number // 3] += np.minimum(weights, prediction(shares, text)).sum(axis=(1, 2))
+        rows[number // 3] += len(text)
+    low, high = Documents(["d0", "d1", "d2", "d3"]).of_means(sums, rows)
+    explained = scored.tables["explained"]
+    np.testing.assert_allclose(explained[["other_low", "other_high"]].to_numpy().T, [low, high], atol=1e-6)
+    (mean_low,), (mean_high,) = Documents(["d0", "d1", "d2", "d3"]).of_means(sums.mean(axis=1, keepdims=True), rows)
+    assert scored.facts["mean"] == pytest.approx([sums.sum() / rows.sum() / 8, mean_low, mean_high], abs=1e-6)
+    assert scored.facts["score_documents"] == 4
+    first = described.described(scored)[0]
+    assert (first.low, first.high) == pytest.approx((low[0], high[0]), abs=1e-6)
+    unexplained = f"{100 * (1 - first.explained):.0f}% [{100 * (1 - high[0]):.0f}%, {100 * (1 - low[0]):.0f}%]"
+    assert first.words(str, how_sure=True).endswith(f"; {unexplained} unexplained")
+    assert first.words(str).endswith(f"; {100 * (1 - first.explained):.0f}% unexplained")
+
+
+def made(shares: list[tuple[int, str, float]], model: str = "toy") -> Recipes:
+    """Recipes of two heads: rows of head, rule and share."""
+    rows = [(0, head, "all", rule, share) for head, rule, share in shares]
+    facts = {"model": model, "revision": "r", "corpus": f"{len(rows)} rows", "layers": 1, "heads": 2}
+    tables = {"recipes": pd.DataFrame(rows, columns=list(HEADINGS["recipes"]))}
+    return Recipes({**facts, "best_rules": ["everywhere"] * 2}, tables)
+
+
+def test_recipes_of_two_corpora_are_compared_by_their_shares() -> None:
+    one = made([(0, "[CLS]", 0.7), (0, "everywhere", 0.3), (1, "the token before", 1.0)])
+    other = made([(0, "[CLS]", 0.4), (0, "[SEP]", 0.5), (0, "everywhere", 0.1), (1, "the token before", 1.0)])
+    table = mv.compare_recipes(one, other).tables["stability"]
+    assert tuple(table.columns) == HEADINGS["stability"]
+    assert table["corpus"].tolist() == ["4 rows"] * 2
+    assert table["overlap"].tolist() == pytest.approx([0.4 + 0.1, 1])
+    assert table[["rule", "other_rule", "same"]].to_numpy().tolist() == [
+        ["[CLS]", "[SEP]", False],
+        ["the token before", "the token before", True],
+    ]
+    assert table["rules_in_common"].tolist() == pytest.approx([2 / 3, 1])
+    twice = mv.compare_recipes(mv.compare_recipes(mv.compare_recipes(one, other), one), other)
+    assert twice.tables["stability"]["corpus"].tolist() == ["3 rows"] * 2 + ["4 rows"] * 2
+    with pytest.raises(SettingError, match=r"are of toy \(r\) and minilm \(r\)"):
+        mv.compare_recipes(one, made([(0, "[CLS]", 1.0)], "minilm"))
+
+
+def test_another_corpus_is_compared_as_recipes_from_it(
+    measured: Recipes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[float] = []
+    ours = mv.compare_recipes(measured, OTHER, most=24, progress=lambda so_far: seen.append(so_far.fraction))
+    theirs = mv.compare_recipes(measured, mv.recipes(OTHER, "toy", most=24))
+    pd.testing.assert_frame_equal(ours.tables["stability"], theirs.tables["stability"])
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1, abs=0.01)
+    file, folder, out = tmp_path / "other.conllu", measured.save(tmp_path / "one"), tmp_path / "out"
+    file.write_text(as_conllu(OTHER.sentences), "utf-8")
+    command = ["recipes", str(folder), "--and", str(file), "--and", "toy", "--most", "24", "--out", str(out)]
+    assert main(command) == 0
+    overlap, same = ours.tables["stability"]["overlap"], ours.tables["stability"]["same"].sum()
+    shown = capsys.readouterr().out.splitlines()[-2:]
+    numbers = f"{overlap.mean():.2f} (least {overlap.min():.2f}), the same largest rule in {same} of 8 heads"
+    assert shown[0] == f"chosen on other.conllu: shares overlap by {numbers}"
+    assert shown[1].startswith("chosen on grammar: shares overlap by ")
+    assert mv.open_recipes(out).head("L0H0")["stability"]["corpus"].tolist() == ["other.conllu", "grammar"]
+    with pytest.raises(Cancelled):
+        mv.compare_recipes(measured, OTHER, cancelled=lambda: True)
+
+
+def test_recipes_of_earlier_versions_have_no_intervals(measured: Recipes, tmp_path: Path) -> None:
+    folder = measured.save(tmp_path / "early")
+    bounds = ["held_out_low", "held_out_high", "other_low", "other_high"]
+    early = replace(
+        measured, tables={**measured.tables, "explained": measured.tables["explained"].drop(columns=bounds)}
+    )
+    read = mv.open_recipes(early.save(folder))
+    assert read.tables["explained"][bounds].isna().all(axis=None)
+    assert "[" not in described.described(read)[0].words(lambda _: "a rule", how_sure=True)
+
+
 def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
     measured: Recipes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -314,7 +420,7 @@ def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
     assert "of untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
     explained = mv.open_recipes(tmp_path / "out").tables["explained"]
     assert explained["untrained"].isna().all()
-    assert explained[["other", "even", "best_rule", "iou"]].notna().all(axis=None)
+    assert explained[["other", "other_low", "even", "best_rule", "iou"]].notna().all(axis=None)
     measured.save(folder)
     (folder / "untrained.csv").unlink()
     with pytest.raises(CorpusError, match=r"untrained.csv is not as it was written"):
@@ -497,8 +603,8 @@ def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
 
 def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy: Encoder, tmp_path: Path) -> None:
     file = tmp_path / "c.conllu"
-    file.write_text(treebank(12, per_document=2), "utf-8")
-    kind = explained_sums.OfRecipes(9, {"trained": [described.shares_of(measured)]})
+    file.write_text(treebank(22, per_document=2), "utf-8")
+    kind = explained_sums.OfRecipes(2, Drawn(False, None), {"trained": [described.shares_of(measured)]})
     whole = sums_of([toy], mv.open_corpus(file), kind)
     layout = laid_out("c", [file], 300)
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
@@ -508,7 +614,8 @@ def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy
     ours, theirs = (explained_sums.Explained.of(one, [1]) for one in (sums, whole))
     for array, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(array, expected, rtol=1e-12)
-    assert theirs.sentences.tolist() == [5, 4]
+    assert theirs.sentences.sum(axis=0).tolist() == [6, 5]
+    assert theirs.sentences.sum(axis=1).tolist() == [1] * 11, "by document"
 
 
 def test_heads_that_are_their_own_attention_lose_nothing_and_even_ones_what_uniform_loses(tiny: Tiny) -> None:
@@ -634,7 +741,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = tmp_path / "out"
     assert main(["recipes", str(text), "--model", "toy", "--out", str(out)]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert "toy on text.txt, scored on its odd sentences: " in shown[0]
+    assert "toy on text.txt, scored on the odd of these sentences: " in shown[0]
     assert len(shown) == 9
     assert "L0H0" in shown[1]
     assert " explained, " in shown[1]
@@ -671,7 +778,8 @@ def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.Captur
     again = tmp_path / "again"
     assert main(["recipes", out, "--score", files[1], "--out", str(again)]) == 0
     assert "toy on a.txt, scored on b.txt" in capsys.readouterr().out
-    assert mv.open_recipes(again).facts == found.facts
+    ours, theirs = ({**one.facts, "mean": None} for one in (mv.open_recipes(again), found))
+    assert ours == theirs
     assert main(["recipes", "none.txt", "--model", "toy", "--out", str(tmp_path / "out")]) != 0
     assert_one_line(capsys.readouterr().err, "none.txt")
     assert main(["recipes", "grammar", "--model", "toy", "--workers", "2", "--out", str(tmp_path / "none")]) != 0

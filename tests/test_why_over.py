@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from mha_viz.errors import Cancelled, CorpusError, SettingError
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
 from mha_viz.study.cluster.tasks import PartTask, Summing, WorkerModel, measure
+from mha_viz.study.measures import Drawn
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress
 from mha_viz.study.sums import PASSES, Sums, merged
@@ -41,7 +43,10 @@ def measured(repeater: Encoder) -> CorpusWhy:
 def test_shares_over_a_corpus_are_sums_of_covariances_over_sums_of_variances(
     measured: CorpusWhy, repeater: Encoder
 ) -> None:
-    sentences = list(mv.iterate("repeats"))[:SENTENCES]
+    sentences = list(mv.iterate("repeats"))
+    step = math.ceil(len(sentences) / SENTENCES)
+    sentences = sentences[::step]
+    assert (measured.sentences, measured.every) == (len(sentences), step)
     layers = [mv.why(repeater, "", words=each.forms).variations[1] for each in sentences]
     variance = sum(each.variance for each in layers)
     expected = sum(each.grouped() for each in layers) / variance[:, None]  # [head, group]
@@ -79,13 +84,14 @@ def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> No
     file = tmp_path / "some.txt"
     file.write_text("".join(f"{line}\n" for line in lines * 3), "utf-8")
     whole = mv.why_over(file, repeater, most=10)
-    kind, parts = OfWhy(10, by_sentence=True, bits=None), laid_out("some", [file], 40).parts
+    kind, parts = OfWhy(2, Drawn(by_sentence=True, bits=None)), laid_out("some", [file], 40).parts
     assert len(parts) > 3
     model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
-    todo = [PartTask(part, model, Summing(PASSES[:1], BATCH, kind), folder) for part in parts if part.first < 10]
+    todo = [PartTask(part, model, Summing(PASSES[:1], BATCH, kind), folder) for part in parts]
     sums = merged([part for part in map(measure, todo[::-1]) if isinstance(part, Sums)])
     gathered = Gathered(len(sums.documents), repeater.layers, repeater.heads, sums.of("trained/why"))
-    assert sums.counted["sentences"] == whole.sentences == 10
+    assert sums.counted["sentences"] == whole.sentences == 6
+    assert whole.every == 2
     ours, theirs = (np.array([each for *_, each in rows]) for rows in (gathered.rows(), whole.rows))
     assert np.allclose(ours, theirs)
 
@@ -151,7 +157,8 @@ def test_it_says_how_far_it_is_and_stops(repeater: Encoder) -> None:
 def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "repeats", "--model", "repeater", "--most", "4"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("repeater on repeats: by what heads find their keys, 4 sentences of 4 documents, 0 left")
+    sample, read = "every 100th sentence of repeats", "4 sentences of 4 documents, 0 left"
+    assert lines[0].startswith(f"repeater on {sample}: by what heads find their keys, {read}")
     assert lines[1].startswith("Few documents (4): the intervals hold for these alone")
     assert lines[2].startswith("L0H0 (1-1) position ")
     assert lines[6].startswith("L1H0 (2-1) earlier heads ")

@@ -69,8 +69,8 @@ class EffectRow(NamedTuple):
 class CorpusEffect:
     """The effects of switching heads off over a corpus. ``measure`` says what an effect is; ``relation`` and
     ``direction`` say on which words it was measured, empty for whole sentences. ``cases`` were measured in
-    ``sentences`` of ``documents`` (1 if the corpus names none); ``left_out`` words or sentences could not be
-    measured."""
+    ``sentences`` of ``documents`` (1 if the corpus names none); ``every``: k where every k-th sentence was read, 1 for
+    all; ``left_out`` words or sentences could not be measured."""
 
     model: str
     corpus: str
@@ -80,6 +80,7 @@ class CorpusEffect:
     direction: str
     cases: int
     sentences: int
+    every: int
     documents: int
     left_out: int
     rows: tuple[EffectRow, ...]

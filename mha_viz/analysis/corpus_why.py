@@ -64,13 +64,14 @@ class Share(NamedTuple):
 class CorpusWhy:
     """By what the heads of a model find their keys over a corpus: shares as in :class:`mha_viz.attention.shares.Why`,
     from covariances and variances that are summed over sentences, with 95 % intervals from drawing documents or, if the
-    corpus names none, sentences. They were read of ``documents``, 1 if the corpus names none; ``left_out`` sentences
-    could not be read."""
+    corpus names none, sentences. They were read of ``documents``, 1 if the corpus names none; ``every``: k where
+    every k-th sentence was, 1 for all; ``left_out`` sentences could not be read."""
 
     model: str
     revision: str
     corpus: str
     sentences: int
+    every: int
     documents: int
     left_out: int
     rows: tuple[tuple[Head, str, Share], ...]  # head, group
@@ -89,7 +90,7 @@ class CorpusWhy:
         if theirs != (self.model, self.revision):
             problem = f"The shares are of {self.model} ({self.revision}), the profile of {theirs[0]} ({theirs[1]})."
             raise SettingError(problem, "Give the profile of the same model.")
-        table = self.table().assign(corpus=self.corpus, sentences=self.sentences)[list(HEADINGS[WHY])]
+        table = self.table().assign(corpus=self.corpus, sentences=self.sentences, every=self.every)[list(HEADINGS[WHY])]
         return replace(profile, tables={**profile.tables, WHY: table})
 
     def by_head(self) -> Iterator[tuple[Head, pd.DataFrame]]:

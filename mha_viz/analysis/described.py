@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from mha_viz.attention.steps import UNEXPLAINED, UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import READING, CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
-from mha_viz.numerals import percent
+from mha_viz.numerals import percent, with_interval
 from mha_viz.text import WordPieces
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALL = "all"  # in place of a class of query word
 LONGEST = 256  # pieces of a text; all rules for one of these take 70 MB
@@ -55,12 +59,15 @@ class RecipePart(NamedTuple):
 
 class HeadRecipe(NamedTuple):
     """``parts``, the largest first, sum to ``explained``: each is the rule's share of the recipe times what the recipe
-    explains of the attention. ``even``: what even attention alone explains."""
+    explains of the attention. ``even``: what even attention alone explains. ``low``, ``high``: the 95 % interval of
+    ``explained``, over documents; NaN if it is not known."""
 
     head: Head
     parts: tuple[RecipePart, ...]
     explained: float
     even: float
+    low: float = math.nan
+    high: float = math.nan
 
     @property
     def by_kind(self) -> dict[str, float]:
@@ -68,13 +75,16 @@ class HeadRecipe(NamedTuple):
         shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
         return {**shares, "unexplained": 1 - self.explained}
 
-    def words(self, plainly: Callable[[str], str]) -> str:
-        """ "attends 50% to the token after, 23% to [CLS]; 18% unexplained"; ``plainly``: of the name of a rule."""
+    def words(self, plainly: Callable[[str], str], how_sure: bool = False) -> str:
+        """ "attends 50% to the token after, 23% to [CLS]; 18% unexplained"; ``plainly``: of the name of a rule;
+        ``how_sure``: with the interval, as "18% [16%, 21%] unexplained"."""
         if self.is_even:
             return "attends evenly to all tokens"
         named = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED] or self.parts[:1]
         says = [f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named]
-        left = f"; {percent(1 - self.explained, 0)} unexplained" * (1 - self.explained >= HARDLY)
+        bounds = (1 - self.high, 1 - self.low) if how_sure else (math.nan, math.nan)
+        left = f"; {with_interval(1 - self.explained, *bounds, 0, percent)} unexplained"
+        left *= 1 - self.explained >= HARDLY
         return f"attends {', '.join(says)}{left}"
 
     @property
@@ -86,17 +96,35 @@ class HeadRecipe(NamedTuple):
 def described(recipes: Recipes) -> list[HeadRecipe]:
     """The recipe of every head in order, averaged over the classes of query word as often as each occurs; explained on
     the other corpus where there is one. Raises CorpusError as :func:`shares_of`."""
-    counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)  # equal where that was not counted
-    shares, table = np.tensordot(counts / counts.sum(), shares_of(recipes), axes=1), recipes.tables["explained"]
-    judged = table["other"].fillna(table["held_out"]).fillna(table["fitted"])
+    shares, table = averaged(recipes, shares_of(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
-    return [_described(*each) for each in zip(shares, judged, rows, strict=True)]
+    return [_described(*each) for each in zip(shares, judged(table).to_numpy(), rows, strict=True)]
 
 
-def _described(shares: Numbers, explained: float, row: Any) -> HeadRecipe:
+def judged(table: pd.DataFrame) -> pd.DataFrame:
+    """What recipes explain of the other corpus where there is one, or else of the sentences that chose nothing, with
+    the interval: the columns share, low and high, from the table "explained"."""
+    columns = ["share", "low", "high"]
+    other, held_out = (
+        table[[name, f"{name}_low", f"{name}_high"]].set_axis(columns, axis=1) for name in ("other", "held_out")
+    )
+    chosen = other.where(table["other"].notna(), held_out)
+    return chosen.assign(share=chosen["share"].fillna(table["fitted"]))
+
+
+def _described(shares: Numbers, explained: Numbers, row: Any) -> HeadRecipe:
+    share, low, high = map(float, explained)
     order = [int(rule) for rule in np.argsort(-shares, kind="stable") if shares[rule] > 0]
-    parts = tuple(RecipePart(rule, float(shares[rule] / shares.sum()) * explained) for rule in order)
-    return HeadRecipe(Head(int(row.layer), int(row.head)), parts, float(explained), float(row.even))
+    parts = tuple(RecipePart(rule, float(shares[rule] / shares.sum()) * share) for rule in order)
+    return HeadRecipe(Head(int(row.layer), int(row.head)), parts, share, float(row.even), low, high)
+
+
+def averaged(recipes: Recipes, shares: Numbers) -> Numbers:
+    """Shares [class, head, rule] as [head, rule], averaged over the classes as often as each occurs in the corpus of
+    ``recipes``; equally where that was not counted."""
+    counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)
+    means: Numbers = np.tensordot(counts / counts.sum(), shares, axes=1)
+    return means
 
 
 def shares_of(recipes: Recipes, table: str = "recipes") -> Numbers:

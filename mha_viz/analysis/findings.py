@@ -10,6 +10,7 @@ from mha_viz.analysis.metrics import BOTH, POSITIONS
 from mha_viz.attention import Head
 
 CORPORA = "; "  # between the names of corpora
+EVERY = "every"  # k where every k-th sentence of a corpus was read; not in tables of older versions
 DOCUMENTS = "documents"  # how many the cases come from; not in tables of older versions
 Q, RULE_Q = "q", "rule_q"  # of mha_viz.analysis.q_values; not in tables of older versions
 MEASURED = (
@@ -25,7 +26,16 @@ OF_OTHER = ("score", "upos_baseline", "upos_rule", *BESIDE)  # what is kept of t
 OTHER = ("other_corpus", *(f"other_{name}" for name in OF_OTHER))
 COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q)
 AGREEMENT_ODD = "agreement_odd"  # of the table coreference_chosen
-LATER = (DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q, AGREEMENT_ODD, BOTH)  # columns that tables of older versions lack
+LATER = (
+    EVERY,
+    DOCUMENTS,
+    *BESIDE,
+    *OTHER,
+    Q,
+    RULE_Q,
+    AGREEMENT_ODD,
+    BOTH,
+)  # columns that tables of older versions lack
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 

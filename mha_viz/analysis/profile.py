@@ -24,6 +24,7 @@ from mha_viz.analysis.findings import (
     CANDIDATE,
     COLUMNS,
     DOCUMENTS,
+    EVERY,
     LATER,
     WITHIN,
     Finding,
@@ -101,11 +102,11 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("layer", "head", "role", "detail", "kind", "first", "last", "word", "answer", "attention", "right"),
         ),
         "used": (  # written by mha_viz.study.used_roles
-            *("layer", "head", "role", "detail", "corpus", "measure", "method", "n"),
+            *("layer", "head", "role", "detail", "corpus", EVERY, "measure", "method", "n"),
             *("effect", "ci_low", "ci_high", "more", "more_low", "more_high", "used", DOCUMENTS),
         ),
         "why": (  # written by mha_viz.analysis.corpus_why
-            *("layer", "head", "group", "corpus", "sentences", "share", "low", "high", DOCUMENTS),
+            *("layer", "head", "group", "corpus", "sentences", EVERY, "share", "low", "high", DOCUMENTS),
         ),
         "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
     }

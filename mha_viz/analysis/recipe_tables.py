@@ -20,20 +20,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACTS = "recipes.json"  # written last: a folder without it is incomplete
-UNTRAINED = "untrained"  # which folders of earlier versions lack
+UNTRAINED, STABILITY = "untrained", "stability"
+OPTIONAL = (UNTRAINED, STABILITY)  # folders of earlier versions lack the first, and those not compared the second
+MEAN = "mean"  # in the facts: what is explained on average over heads, with its interval
 REMEDY = "Give a folder that `mha-viz recipes` has written, or “minilm”, “toy” or “repeater”, which come with the app."
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "recipes": ("layer", "head", "query_class", "rule", "share"),
-    "explained": ("layer", "head", "fitted", "held_out", "other", "even", "best_rule", "untrained", "iou"),
+    "explained": (
+        *("layer", "head", "fitted", "held_out", "held_out_low", "held_out_high", "other", "other_low", "other_high"),
+        *("even", "best_rule", "untrained", "iou"),
+    ),
     UNTRAINED: ("layer", "head", "query_class", "rule", "share"),
+    STABILITY: ("corpus", "layer", "head", "overlap", "rule", "other_rule", "same", "rules_in_common"),
 }
+LATER = ("held_out_low", "held_out_high", "other_low", "other_high")  # columns that earlier versions lack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recipes:
     """``facts``: the model, the corpora and what was read of them; ``tables``: "recipes", the rules of each head with
-    their shares, largest first, "explained", how much of its attention they explain, and "untrained", the shares that
-    the same rules have with random weights."""
+    their shares, largest first, "explained", how much of its attention they explain, "untrained", the shares that the
+    same rules have with random weights, and "stability", how alike recipes from other corpora are, if that was
+    compared."""
 
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
@@ -81,7 +89,7 @@ def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
 
     place, files = recipes_folder(folder), {f"{name}.csv": name for name in HEADINGS}
     try:
-        there = [file for file in (FACTS, *files) if files.get(file) != UNTRAINED or (place / file).exists()]
+        there = [file for file in (FACTS, *files) if files.get(file) not in OPTIONAL or (place / file).exists()]
         texts = {file: (place / file).read_bytes().decode() for file in there}
         facts = unsealed(FACTS, texts.pop(FACTS), texts, files.__contains__)
         tables = {
@@ -90,8 +98,10 @@ def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
         if not {"model", "corpus", "layers", "heads"} <= {*facts}:
             raise ValueError(f"{FACTS} lacks entries")
         for name, table in tables.items():
-            if tuple(table.columns) != HEADINGS[name]:
+            columns = [*table.columns]
+            if columns != [one for one in HEADINGS[name] if one in columns or one not in LATER]:
                 raise ValueError(f"the headings of {name}.csv are others")
+            tables[name] = table.reindex(columns=[*HEADINGS[name]])
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         problem = f"{str(place)[:200]} holds no recipes that can be read: {reason}."

@@ -12,11 +12,12 @@ from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, output_options, whole
+from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, most_option, output_options
 from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.quantities import head_names, off_options
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.figures.caption import both
 from mha_viz.figures.use_words import most_in_words, no_more_in_words
@@ -27,7 +28,7 @@ from mha_viz.request import METHODS, RESAMPLE, Request
 
 TAKEN = "taken.npz"  # what was measured by a command that was stopped
 LISTED = 12  # heads that are listed
-MOST = whole(1, 1_000_000, "a number of sentences")
+MOST = (1, 1_000_000, 400)  # sentences: the least, the most, and the default
 
 
 def options(effect: Parser) -> None:
@@ -42,9 +43,7 @@ def options(effect: Parser) -> None:
     effect.add_argument("--direction", default=DIRECTIONS[0], choices=DIRECTIONS, metavar="NAME", help=words)
     words = "other heads with the role; the measured heads are not compared with them"
     effect.add_argument("--same-role", type=head_names, default=(), metavar="HEADS", help=words)
-    effect.add_argument(
-        "--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)"
-    )
+    most_option(effect, *MOST)
     output_options(effect, TABLES, required=False)
     device_option(effect)
     dtype_option(effect)
@@ -126,8 +125,8 @@ def _lines(result: CorpusEffect) -> list[str]:
     where = f", {result.relation} ({result.direction})" if result.relation else ""
     of = counted(result.documents, "document") if result.documents > 1 else counted(result.sentences, "sentence")
     lines = [
-        f"{result.model} on {result.corpus}{where}: {result.measure}, {result.method}, n = {result.cases:,} in {of}, "
-        f"{result.left_out:,} left out"
+        f"{result.model} on {name_sample(result.corpus, result.every)}{where}: {result.measure}, {result.method}, "
+        f"n = {result.cases:,} in {of}, {result.left_out:,} left out"
     ]
     if result.documents < FEW:
         lines.append(few_documents(result.documents))

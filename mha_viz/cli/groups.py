@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mha_viz.analysis.link_groups import LinkGroups
 from mha_viz.analysis.recipe_tables import open_recipes
 from mha_viz.cli.models import check_heads, choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, whole
+from mha_viz.cli.options import Parser, device_option, dtype_option, most_option, output_options, whole
 from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.search import model_and_head, sentence_line
@@ -17,7 +17,6 @@ from mha_viz.figures.caption import both
 from mha_viz.numerals import counted, percent
 from mha_viz.process.steps import completed
 
-MOST = whole(2, 100_000, "a number of sentences")
 LINKS = whole(2, 2_000, "a number of links")
 LISTED = 3  # sentences of a group that are printed
 
@@ -29,8 +28,7 @@ def options(groups: Parser) -> None:
     corpus_option(groups)
     words = "recipes from `mha-viz recipes` (default: those that come with the model, else one is chosen on CORPUS)"
     groups.add_argument("--recipes", metavar="DIR", help=words)
-    words = "number of sentences to read (default: 300)"
-    groups.add_argument("--most", type=MOST, default=300, metavar="N", help=words)
+    most_option(groups, 2, 100_000, 300)
     words = "number of links to draw (default: 400)"
     groups.add_argument("--links", type=LINKS, default=400, metavar="N", help=words)
     output_options(groups, TABLES, required=False)

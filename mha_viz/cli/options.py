@@ -101,6 +101,13 @@ def model_option(command: Parser) -> None:
     command.add_argument("--model", default=catalog.DEFAULT, metavar="NAME", help=words)
 
 
+def most_option(command: Parser, least: int, most: int, default: int, read: str = "sentences to read") -> None:
+    """Add --most, from ``least`` to ``most`` sentences of a corpus; ``read``: which."""
+    words = f"number of {read}, at most: of N, every ⌈N / NUMBER⌉-th (default: {default})"
+    kind = whole(least, most, "a number of sentences")
+    command.add_argument("--most", type=kind, default=default, metavar="NUMBER", help=words)
+
+
 def model_name_option(command: Parser, *options: str) -> None:
     """Add --model-name, also under other ``options``."""
     words = "what captions and files call the model (default: its id on the Hub, or what the config of a folder says)"

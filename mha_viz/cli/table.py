@@ -62,6 +62,7 @@ EXAMPLES = """examples:
   mha-viz recipes sentences.txt --model gpt2 --out recipes/
   mha-viz patch "The girl smiles because [MASK] sings ." "The boy smiles because [MASK] sings ." --model toy --to L1H1
   mha-viz recipes minilm --score other.conllu --out scored/
+  mha-viz recipes minilm --and other.conllu --out compared/
   mha-viz search minilm/L3H1 treebank.conllu --relation nsubj --dependent-pos NOUN
   mha-viz search toy/L1H1 grammar --query-pos PRON --most 5 --out pronouns.csv
   mha-viz groups minilm/L3H1 treebank.conllu --out links.csv

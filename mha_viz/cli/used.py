@@ -11,9 +11,10 @@ from mha_viz.attention import Head
 from mha_viz.cli.cluster import cluster_for, cluster_options
 from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, folder_name
+from mha_viz.cli.options import Parser, device_option, folder_name, most_option
 from mha_viz.cli.profile import corpus_option, read_corpus
 from mha_viz.cli.terminal import bar_of_share, one_line, warnings_as_lines
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import over
 from mha_viz.figures.use_words import USE, is_used, use_explained, use_in_words
@@ -29,7 +30,7 @@ def options(used: Parser) -> None:
     words = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
     used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=words)
     means_option(used)
-    used.add_argument("--most", type=MOST, default=400, metavar="N", help="number of sentences to read (default: 400)")
+    most_option(used, *MOST)
     device_option(used)
     cluster_options(used)
 
@@ -66,7 +67,8 @@ def lines(profile: Profile) -> list[str]:
     table = profile.tables["used"]
     first = table.iloc[0]
     count = sum(map(is_used, table["used"]))
-    heading = f"{profile.model} on {first['corpus']}: {count} of {counted(len(table), 'role')} {USE}"
+    corpus = name_sample(first["corpus"], first["every"])
+    heading = f"{profile.model} on {corpus}: {count} of {counted(len(table), 'role')} {USE}"
     means = f"{first['measure']}, {first['method']}: {use_explained(first['measure'])}"
     return [f"{heading} ({means.removesuffix('.')})", *map(_line, table.itertuples(index=False))]
 

@@ -13,16 +13,15 @@ from mha_viz.attention import Head
 from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, progress_line
 from mha_viz.cli.effect import few_documents
 from mha_viz.cli.models import choose_model, load_model
-from mha_viz.cli.options import Parser, device_option, folder_name, model_option, output_options
+from mha_viz.cli.options import Parser, device_option, folder_name, model_option, most_option, output_options
 from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, name_option, read_corpus
-from mha_viz.cli.recipes import MOST
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.figures.caption import both
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, percent, with_interval
 
-SENTENCES = 100
 LISTED = 12  # arrows that are printed
 
 
@@ -30,8 +29,7 @@ def options(why: Parser) -> None:
     """Add the options of the command."""
     corpus_option(why)
     model_option(why)
-    words = f"number of sentences to read (default: {SENTENCES})"
-    why.add_argument("--most", type=MOST, default=SENTENCES, metavar="N", help=words)
+    most_option(why, 2, 100_000, 100)
     words = "write which earlier heads the scores of each head come from, in place of the shares of the groups"
     why.add_argument("--arrows", action="store_true", help=words)
     output_options(why, TABLES, required=False)
@@ -67,7 +65,8 @@ def run(args: argparse.Namespace) -> None:
 def _lines(measured: CorpusWhy) -> Iterator[str]:
     of = f" of {counted(measured.documents, 'document')}" if measured.documents > 1 else ""
     read = f"{counted(measured.sentences, 'sentence')}{of}, {measured.left_out:,} left out"
-    yield f"{measured.model} on {measured.corpus}: by what heads find their keys, {read}; 95% intervals"
+    corpus = name_sample(measured.corpus, measured.every)
+    yield f"{measured.model} on {corpus}: by what heads find their keys, {read}; 95% intervals"
     if measured.documents < FEW:
         yield few_documents(measured.documents)
     for head, rows in measured.by_head():

@@ -16,6 +16,7 @@ from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import Replication, replicate
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.analysis.syntax import DIRECTIONS
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_each, list_items
 from mha_viz.figures.report_columns import (
     HEADING,
@@ -266,7 +267,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame,
     if any(role.use for role in roles):
         by = profile.tables["used"].iloc[0]
         yield (
-            f"{capital(USE)}: measured on {by['corpus']} ({by['measure']}, {by['method']}). "
+            f"{capital(USE)}: measured on {name_sample(by['corpus'], by['every'])} ({by['measure']}, {by['method']}). "
             f"{use_explained(str(by['measure']))}"
         )
 

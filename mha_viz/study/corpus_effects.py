@@ -27,6 +27,7 @@ from mha_viz.analysis.corpus_effects import (
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
+from mha_viz.corpus.sampling import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus, Gap, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, SumsUnsavedWarning, TextError, warn
@@ -40,8 +41,8 @@ from mha_viz.study.taken import Taken, read_taken
 from mha_viz.text import WordPieces
 from mha_viz.version import __version__
 
-FORMAT = 3  # version of the cases on disk and of how they are measured
-MOST = 400  # sentences that are read by default
+FORMAT = 4  # version of the cases on disk and of how they are measured
+MOST = 400  # sentences that are read by default, at most
 MOST_READ = 1_000_000
 DRAWN_FROM = 400  # sentences at most that others are drawn from
 FROM_CORPUS = ("mean", RESAMPLE)  # the methods that take something from a corpus
@@ -78,7 +79,8 @@ class Measurement:
     """One measurement, sentence by sentence; there is a result for the sentences read so far. Raises the errors of
     :func:`effect`.
 
-    For a part of a corpus, ``first`` is the number of its first sentence. ``states``: a cache of changes of last states
+    For a part of a corpus, ``first`` is the number of its first sentence, and every ``step``-th sentence of the corpus
+    is read; by default as many as ``most`` allows. ``states``: a cache of changes of last states
     that measurements of the same corpus by the same method share. ``file``: where what is taken is saved now and then
     and at the end, and from which the same measurement continues. ``taken``: what was measured so far.
     """
@@ -90,6 +92,7 @@ class Measurement:
         settings: EffectSettings,
         *,
         first: int = 0,
+        step: int = 0,
         states: TokenChanges | None = None,
         file: Path | None = None,
     ) -> None:
@@ -98,7 +101,7 @@ class Measurement:
         off = ablation.existing(encoder, request.off)
         if not off:
             raise SettingError("No head was named.", "Name one, as in L3H1.")
-        self._encoder, self._most = encoder, most
+        self._encoder, self._most, self._step = encoder, most, step or choose_step(len(self._corpus.sentences), most)
         self._relation, self._direction = relation, direction if relation not in ("", COREFERENCE) else ""
         self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
         self._measure = _measure(encoder)
@@ -126,15 +129,15 @@ class Measurement:
             return None
         over = self._corpus if means is None else open_sentences(means)
         if method == RESAMPLE and over.sentences:  # those of a cluster's corpus come from its workers
-            self.take(Averages(over=over.name, sentences=forms_of(over, self._most)))
+            self.take(Averages(over=over.name, sentences=forms_of(over, self.step_of_drawn(len(over.sentences)))))
             return None
         return over
 
     def sentences(self) -> Iterator[Progress]:
         """Read one sentence after the other."""
-        some = self._corpus.sentences[: self._most]
+        some = take_every(self._step, [*enumerate(self._corpus.sentences, self._first)], self._first)
         over = self._averaged
-        averaged = () if over is None else over.sentences[: self._most]
+        averaged = () if over is None else take_every(self.step_over(len(over.sentences)), over.sentences)
         before, means = len(averaged), ablation.Means(self._encoder)
         for number, sentence in enumerate(averaged):
             add_sentence(means, sentence)
@@ -142,20 +145,29 @@ class Measurement:
         if over is not None:
             self.take(Averages(means.values(), over.name))
         try:
-            for number in range(self.taken.read, len(some)):
-                self.taken.add(self._measured(some[number], self._first + number))
+            for place in range(self.taken.read, len(some)):
+                number, sentence = some[place]
+                self.taken.add(self._measured(sentence, number))
                 if time.monotonic() - self._saved > SAVE_SECONDS:
                     self._save()
-                yield Progress(before + number + 1, before + len(some))
+                yield Progress(before + place + 1, before + len(some))
         finally:
             self._save()
+
+    def step_over(self, count: int) -> int:
+        """Of the ``count`` sentences of the corpus that means are over, every how many are read."""
+        return choose_step(count, self._most)
+
+    def step_of_drawn(self, count: int) -> int:
+        """The same for sentences that are drawn."""
+        return choose_step(count, min(self._most, DRAWN_FROM))
 
     def _digest(self) -> str:
         """That of everything that what is taken depends on, such as the corpus that mean outputs will be over."""
         encoder, averages = self._encoder, self.averages
         values = None if averages.values is None else averages.values.tolist()
         over = [averages.sentences, values] if self._averaged is None else self._averaged.digest
-        of_words = (self._relation, self._direction, self._most, self._first)
+        of_words = (self._relation, self._direction, self._most, self._step, self._first)
         facts = (FORMAT, __version__, encoder.name, encoder.revision, self._corpus.digest, self._method)
         return hashlib.sha256(json.dumps([*facts, *of_words, self._variants, over]).encode()).hexdigest()
 
@@ -196,6 +208,7 @@ class Measurement:
             self._direction,
             len(taken.cases),
             taken.read,
+            self._step,
             documents,
             taken.left_out,
             effect_rows(self._variants, np.array(taken.cases), units, bool(self._relation)),
@@ -296,9 +309,10 @@ def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
     return sorted({edge.dependent if direction == "dep_to_head" else edge.head for edge in edges})
 
 
-def forms_of(corpus: Corpus, most: int) -> tuple[tuple[str, ...], ...]:
-    """The sentences, as words, that the method "resample" draws from: the first of a corpus."""
-    return tuple(sentence.forms for sentence in corpus.sentences[: min(most, DRAWN_FROM)])
+def forms_of(corpus: Corpus, step: int, first: int = 0) -> tuple[tuple[str, ...], ...]:
+    """The sentences, as words, that the method "resample" draws from: every ``step``-th of a corpus, or of a part of it
+    that begins with the sentence numbered ``first``."""
+    return tuple(sentence.forms for sentence in take_every(step, corpus.sentences, first))
 
 
 def add_sentence(means: ablation.Means, sentence: Sentence) -> None:

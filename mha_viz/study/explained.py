@@ -1,4 +1,5 @@
-"""How much of the attention over a corpus recipes explain: sums over its even and its odd sentences."""
+"""How much of the attention over a corpus recipes explain: sums over the even and the odd of the sentences read, by
+document."""
 
 from __future__ import annotations
 
@@ -10,24 +11,27 @@ from typing import NamedTuple
 import numpy as np
 
 from mha_viz.analysis.described import LONGEST
+from mha_viz.analysis.intervals import Documents, with_cases
 from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, predictions
 from mha_viz.attention import Weights
+from mha_viz.corpus.sampling import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import ReadShard, Texts, among_first, plain_shard
+from mha_viz.study.measures import Drawn, ReadShard, Texts, plain_shard
 from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
-FORMAT = 1  # version of the sums and of how they are measured
+FORMAT = 2  # version of the sums and of how they are measured
 NAME = "explained"  # of the sums
-HALVES = ("even", "odd")  # the labels of sentences, by their numbers
+HALVES = 2  # even and odd sentences, by their numbers among those that are read
 
 
 class OfRecipes(NamedTuple):
-    """Sums over the first ``most`` sentences, without those of more than 256 pieces. ``shares`` for each pass: those
-    [class, head, rule] of each recipe that is applied to its weights."""
+    """Sums over every ``step``-th sentence, without those of more than 256 pieces, by what is ``drawn`` together.
+    ``shares`` for each pass: those [class, head, rule] of each recipe that is applied to its weights."""
 
-    most: int
+    step: int
+    drawn: Drawn
     shares: Mapping[str, Sequence[Numbers]]
     has_cases: bool = False
 
@@ -36,15 +40,15 @@ class OfRecipes(NamedTuple):
         digests = [
             [name, *(hashlib.sha256(one.tobytes()).hexdigest() for one in of)] for name, of in self.shares.items()
         ]
-        return [NAME, FORMAT, self.most, [rule.name for rule in RULES], *digests]
+        return [NAME, FORMAT, self.step, self.drawn, [rule.name for rule in RULES], *digests]
 
     def sentences(self, count: int, first: int) -> int:
-        """As many as are left of ``most``."""
-        return among_first(self.most, count, first)
+        """Every ``step``-th."""
+        return count_every(self.step, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """The sentences, each alone."""
-        return plain_shard(encoder, corpus, first, self.most, lambda number, _: HALVES[number % 2])
+        return plain_shard(encoder, corpus, first, self.step, self.drawn)
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences of equal length together."""
@@ -62,14 +66,20 @@ class OfRecipes(NamedTuple):
             pieces = shard.plan.sentences[place]
             assert pieces is not None
             text = RuleText(shard.corpus.sentences[place], pieces, bool(encoder.causal))  # type: ignore[union-attr]
-            total.add(row, text, weights[:, :, at].reshape(heads, *weights.shape[3:]), shares)
+            of_text = weights[:, :, at].reshape(heads, *weights.shape[3:])
+            total.add((row, (shard.first + place) % HALVES), text, of_text, shares)
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
 
 
+def cells(heads: int, recipes: int) -> int:
+    """How many sums a document has in a model with this many heads in all."""
+    return HALVES * heads * (recipes + 1)
+
+
 class Explained(NamedTuple):
-    """Of the sentences of each half: ``weight`` [half, recipe, head], the sum of min(A, P) over all rows; ``iou``
-    [half, head], Σ min / Σ max of each sentence by the first recipe; ``rows`` of each class of query word [half,
-    class], and the number of ``sentences`` [half]."""
+    """Of the sentences of each document, and of each half: ``weight`` [document, half, recipe, head], the sum of
+    min(A, P) over all rows; ``iou`` [document, half, head], Σ min / Σ max of each sentence by the first recipe;
+    ``rows`` of each class of query word [document, half, class], and the number of ``sentences`` [document, half]."""
 
     weight: Numbers
     iou: Numbers
@@ -77,46 +87,63 @@ class Explained(NamedTuple):
     sentences: Numbers
 
     @classmethod
-    def zeros(cls, halves: int, recipes: int, heads: int) -> Explained:
+    def zeros(cls, documents: int, recipes: int, heads: int) -> Explained:
         """Nothing yet."""
-        sizes = ((halves, recipes, heads), (halves, heads), (halves, len(CLASSES)), (halves,))
-        return cls(*(np.zeros(size) for size in sizes))
+        sizes = ((recipes, heads), (heads,), (len(CLASSES),), ())
+        return cls(*(np.zeros((documents, HALVES, *size)) for size in sizes))
 
     @classmethod
     def of(cls, sums: Sums, recipes: Sequence[int]) -> Explained:
-        """The sums of all passes, both halves in order; those of all ``recipes`` of each pass are one after the
-        other."""
-        total = cls.zeros(len(HALVES), sum(recipes), sums.heads)
-        rows = [HALVES.index(label) for label in sums.documents]
+        """The sums of all passes, documents in order; those of all ``recipes`` of each pass are one after the other."""
+        total = cls.zeros(len(sums.documents), sum(recipes), sums.heads)
         firsts = np.cumsum([0, *recipes])
         for name, first, last in zip(PASSES, firsts, firsts[1:], strict=False):
             arrays = sums.of(f"{name}/{NAME}")
-            total.weight[rows, first:last] = arrays["weight"]
+            total.weight[:, :, first:last] = arrays["weight"]
             if name == PASSES[0]:
                 for quantity in ("iou", "rows", "sentences"):
-                    getattr(total, quantity)[rows] = arrays[quantity]
+                    getattr(total, quantity)[:] = arrays[quantity]
         return total
 
-    def add(self, half: int, text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
-        """Add a sentence with its attention [head, query, key]."""
+    def add(self, row: tuple[int, int], text: RuleText, weights: Weights, shares: Sequence[Numbers]) -> None:
+        """Add a sentence with its attention [head, query, key]; ``row``: its document and half."""
         explained = [np.minimum(weights, one).sum(axis=(1, 2), dtype=np.float64) for one in predictions(shares, text)]
-        self.weight[half] += explained
-        self.iou[half] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
-        self.rows[half] += np.bincount(text.classes, minlength=len(CLASSES))
-        self.sentences[half] += 1
+        self.weight[row] += explained
+        self.iou[row] += explained[0] / (2 * len(text) - explained[0])  # rows of attention sum to 1
+        self.rows[row] += np.bincount(text.classes, minlength=len(CLASSES))
+        self.sentences[row] += 1
 
     def half(self, number: int) -> Explained:
         """That of the even sentences, or of the odd ones."""
-        return Explained(*(array[number : number + 1] for array in self))
+        return Explained(*(array[:, number : number + 1] for array in self))
 
     def means(self) -> Numbers:
         """[recipe, head]: over all rows; NaN without any."""
         with np.errstate(invalid="ignore"):
-            means: Numbers = self.weight.sum(axis=0) / self.rows.sum()
+            means: Numbers = self.weight.sum(axis=(0, 1)) / self.rows.sum()
         return means
+
+    def interval(self) -> Numbers:
+        """[low and high, head]: the 95 % interval of what the first recipe explains, over documents; NaN if only one
+        has a sentence."""
+        return self._interval(self.weight[:, :, 0].sum(axis=1))
+
+    def mean(self) -> Numbers:
+        """[share, low and high]: what the first recipe explains, averaged over heads."""
+        of_all = self.weight[:, :, 0].mean(axis=2, keepdims=True).sum(axis=1)  # [document, 1]
+        return np.array([self.means()[0].mean(), *self._interval(of_all)[:, 0]])
+
+    def _interval(self, sums: Numbers) -> Numbers:
+        documents = Documents.numbered((), len(sums))
+        return documents.of_means(sums, self.rows.sum(axis=(1, 2)))
+
+    @property
+    def documents(self) -> int:
+        """How many have a sentence."""
+        return with_cases(self.sentences.sum(axis=1))
 
     def mean_iou(self) -> Numbers:
         """[head]: Σ min / Σ max, averaged over sentences; NaN without any."""
         with np.errstate(invalid="ignore"):
-            mean: Numbers = self.iou.sum(axis=0) / self.sentences.sum()
+            mean: Numbers = self.iou.sum(axis=(0, 1)) / self.sentences.sum()
         return mean

@@ -16,7 +16,7 @@ from mha_viz.analysis.described import shares_of, shipped
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, drawn_links, groups_of, maps
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES, Numbers, RuleText
-from mha_viz.attention import AnyHead, Head
+from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError, shorten_value
@@ -24,10 +24,10 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
 from mha_viz.process.steps import Steps, completed, part_of
-from mha_viz.study.recipes import CELLS, check_most, check_shape, numbered, weights_of
+from mha_viz.study.recipes import CELLS, check_most, check_shape, halved, numbered, weights_of
 from mha_viz.study.run import Progress
 
-MOST = 300  # sentences that are read
+MOST = 300  # sentences that are read, at most
 LINKS = 400  # links that are drawn
 MOST_LINKS = 2_000  # their distances take 32 MB
 PARTS = 1_000  # of the progress
@@ -51,9 +51,9 @@ def link_groups(
     Each link stands for the same share of the head's attention. A group is what one rule of the head's recipe takes, or
     unexplained links whose queries and keys are alike (k-medoids; as many groups as the silhouette suggests, or one),
     named by their five commonest pairs of words. ``corpus`` and ``model`` are as for ``profile``; ``head`` is a name
-    such as "L3H1"; ``recipes``: by default those that come with the model, else the head's recipe is chosen on the
-    sentences with an even number. ``most``: how many sentences are read; ``links``: how many are drawn. ``progress`` is
-    called as the work goes on.
+    such as "L3H1"; ``recipes``: by default those that come with the model, else the head's recipe is chosen on every
+    second sentence that is read. ``most``: how many sentences are read, at most: of N, every ⌈N / most⌉-th; ``links``:
+    how many are drawn. ``progress`` is called as the work goes on.
 
     Raises CorpusError, SettingError, UnknownHead; ModelError's family, with the reason for families whose queries and
     keys cannot be shown.
@@ -98,7 +98,7 @@ def _grouping(
     parts = 3 if shares is None else 2
     sample = yield from part_of(_sampled(encoder, texts, place, links), 0, parts)
     if shares is None:
-        shares = yield from part_of(_fitted(encoder, texts, place), 1, parts)
+        shares = yield from part_of(_fitted(encoder, corpus, most, place), 1, parts)
     drawn = drawn_links(sample, texts, shares)
     vectors = yield from part_of(_vectors(encoder, drawn, head), parts - 1, parts)
     return LinkGroups(
@@ -114,14 +114,15 @@ def _sampled(encoder: Encoder, texts: NumberedTexts, place: int, links: int) -> 
     return sample
 
 
-def _fitted(encoder: Encoder, texts: NumberedTexts, place: int) -> Steps[Numbers]:
+def _fitted(encoder: Encoder, corpus: Corpus, most: int, place: int) -> Steps[Numbers]:
     """The shares [class, 1, rule] of the recipe of one head, chosen on every second text, as many as memory has room
     for."""
-    sizes = np.cumsum([len(text) ** 2 for _, text in texts])
-    some = [text for _, text in texts[: max(1, int((sizes <= CELLS // len(RULES)).sum()))]]
-    weights = {number: of_all[[place]] for number, of_all in weights_of(encoder, some)}
-    yield 0.5
-    even, odd = ([(some[number], weights[number]) for number in range(half, len(some), 2)] for half in (0, 1))
+    read = list[list[tuple[RuleText, Weights]]]()
+    for half in halved(encoder, corpus, most, CELLS // len(RULES)):
+        weights = {number: of_all[[place]] for number, of_all in weights_of(encoder, half)}
+        read.append([(text, weights[number]) for number, text in enumerate(half)])
+        yield len(read) / 3
+    even, odd = read if read[0] else read[::-1]  # if no even sentence can be read, the odd ones are fitted
     return fitting.choice(fitting.rows_by_class(even), odd).shares
 
 

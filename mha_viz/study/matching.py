@@ -8,6 +8,7 @@ from dataclasses import replace
 from mha_viz.analysis.distance import across
 from mha_viz.analysis.matching import Divergences, HeadMatches, matches
 from mha_viz.attention import Attention, Weights
+from mha_viz.corpus.sampling import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
 from mha_viz.model_names import short_name
@@ -32,9 +33,9 @@ def match_heads(
     (:class:`mha_viz.analysis.matching.HeadMatch`).
 
     ``one`` and ``other`` are models as for :func:`mha_viz.profile` that cut text into the same pieces; ``corpus`` is as
-    there, and its first ``most`` sentences are read. Two readings of one text match the heads on that text alone. A
-    sentence that one of the models cannot read, or that they cut differently, is left out. ``progress`` is called after
-    each sentence.
+    there, of whose N sentences every ⌈N / most⌉-th is read. Two readings of one text match the heads on that text
+    alone. A sentence that one of the models cannot read, or that they cut differently, is left out. ``progress`` is
+    called after each sentence.
 
     Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for less than
     one sentence and for a reading beside a model, ModelError's family.
@@ -48,7 +49,8 @@ def match_heads(
         raise SettingError(f"most is {most}.", "Read 1 sentence or more; 100 are usual.")
     encoders = one_stack(one, device), one_stack(other, device)
     source = open_sentences(corpus)
-    source = replace(source, sentences=source.sentences[:most], has_chains=False)
+    some = take_every(choose_step(len(source.sentences), most), source.sentences)
+    source = replace(source, sentences=tuple(some), has_chains=False)
     texts = [plan(encoder, source).sentences for encoder in encoders]
     same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
     if not same:

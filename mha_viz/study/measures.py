@@ -15,11 +15,12 @@ from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
 from mha_viz.attention import Attention
+from mha_viz.corpus.sampling import count_every, take_every
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import decided, gap_sums
 from mha_viz.study.plan import Plan, batches, plan
-from mha_viz.study.sums import Sums, labels_of
+from mha_viz.study.sums import Sums, bits_of, block, labels_of
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
@@ -41,21 +42,33 @@ class ReadShard:
     rules: Rules = field(default_factory=dict)
 
 
-def among_first(most: int, count: int, first: int) -> int:
-    """How many of ``count`` sentences, of which the first has the number ``first``, are among the first ``most``."""
-    return max(0, min(count, most - first))
+class Drawn(NamedTuple):
+    """Which sentences are drawn together: those of a document or, ``by_sentence``, each alone; of many, as many as have
+    the same first ``bits`` of a digest."""
+
+    by_sentence: bool
+    bits: int | None
+
+    @classmethod
+    def of(cls, documents: Sequence[str], cells: int) -> Drawn:
+        """For sentences of these documents, each of which is drawn alone if the corpus names none. ``cells``: how many
+        sums each document has."""
+        by_sentence = len({*documents}) < 2
+        return cls(by_sentence, bits_of(map(str, range(len(documents))) if by_sentence else documents, cells))
+
+    def label(self, number: int, sentence: Sentence) -> str:
+        """What a sentence is drawn with. ``number``: its place among those that are read."""
+        unit = str(number) if self.by_sentence else sentence.document
+        return unit if self.bits is None else block(unit, self.bits)
 
 
-def plain_shard(
-    encoder: Encoder, corpus: Corpus | Gap, first: int, most: int, label: Callable[[int, Sentence], str]
-) -> ReadShard:
-    """The sentences that are among the first ``most`` of a corpus, as the model reads them, without their annotation;
-    ``label`` gives that of each, from its number and itself."""
+def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: Drawn) -> ReadShard:
+    """Every ``step``-th sentence of a corpus, as the model reads them, without their annotation, and numbered anew."""
     assert isinstance(corpus, Corpus)
-    some = corpus.sentences[: among_first(most, len(corpus.sentences), first)]
+    some, before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
     plain = replace(corpus, sentences=some, has_trees=False, has_chains=False, left_out=())
-    labels = [label(number, one) for number, one in enumerate(some, first)]
-    return ReadShard(plain, plan(encoder, plain, first), Relations(()), first, labels, {})
+    labels = [drawn.label(number, one) for number, one in enumerate(some, before)]
+    return ReadShard(plain, plan(encoder, plain, before), Relations(()), before, labels, {})
 
 
 def counts(shard: ReadShard) -> dict[str, int]:

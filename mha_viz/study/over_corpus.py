@@ -51,8 +51,8 @@ def effect(
     ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", "recipe", or "resample":
     the output on random sentences of the corpus. ``means``: what the means are over, or random sentences are from,
     another corpus in place of this one, or the mean outputs themselves [layer, head, d_head]. ``most``: how many
-    sentences are read, of each corpus. ``progress`` is called after each sentence. ``client``: a Dask client, whose
-    workers read the files, as for ``profile``.
+    sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th. ``progress`` is called after each sentence.
+    ``client``: a Dask client, whose workers read the files, as for ``profile``.
 
     Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
     ClusterError.

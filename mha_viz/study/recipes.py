@@ -1,5 +1,5 @@
-"""Recipes over a corpus: rules are chosen on its even sentences, and what they explain is measured on the odd ones, and
-on another corpus, to which recipes that come with the app can be applied too."""
+"""Recipes over a corpus: of the sentences that are read, rules are chosen on the even ones, and what they explain is
+measured on the odd ones, and on another corpus, to which recipes that come with the app can be applied too."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ import numpy as np
 
 from mha_viz.analysis import recipes as fitting
 from mha_viz.analysis.described import ALL, LONGEST, shares_of
-from mha_viz.analysis.recipe_tables import HEADINGS, UNTRAINED, Recipes
-from mha_viz.analysis.recipes import RecipeChoice
+from mha_viz.analysis.findings import EVERY as STEP
+from mha_viz.analysis.recipe_tables import HEADINGS, MEAN, UNTRAINED, Recipes
+from mha_viz.analysis.recipes import RecipeChoice, RuleRows
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
 from mha_viz.attention import Weights
+from mha_viz.corpus.sampling import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError, shorten_value
@@ -30,7 +32,8 @@ from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread, pass_lock
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, as_measured, one_stack
-from mha_viz.study.explained import Explained, OfRecipes
+from mha_viz.study.explained import Explained, OfRecipes, cells
+from mha_viz.study.measures import Drawn
 from mha_viz.study.plan import batches
 from mha_viz.study.run import SEED, Progress, sums_of
 from mha_viz.study.sums import PASSES, write
@@ -41,13 +44,13 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.engine import OnCluster
     from mha_viz.study.cluster.layout import Layout
 
-MOST = 300  # sentences that are read of each corpus
+MOST = 300  # sentences that are read of each corpus, at most
 MOST_READ = 100_000
 CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
 FITS = 0.5  # share of the time that a choice takes, for the progress
 CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
 CORPUS_FOLDER = ".corpus-"  # and what it has measured of each corpus
-FORMAT = 1  # version of that file and of how rules are chosen
+FORMAT = 2  # version of that file and of how rules are chosen
 
 
 def recipes(
@@ -64,16 +67,17 @@ def recipes(
 ) -> Recipes:
     """The recipe of every head: at most six named rules, with shares, and how much of the attention they explain.
 
-    Rules and shares are chosen on the sentences of ``corpus`` with an even number and measured on the others, and on
-    the corpus ``score``, if it is given. Rules that need annotation are left out where a corpus has none; plain text is
-    enough for the others. In place of a corpus, recipes from ``open_recipes`` or an earlier call are measured on
-    ``score``, and nothing is chosen; untrained weights, whose shares are stored beside, are measured there too, except
-    with recipes of earlier versions, which have no such shares. ``model`` and
-    ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``: how many sentences are read
-    of each corpus; those of more than 256 pieces are left out. ``resume``: a folder for what was chosen and for
-    intermediate sums, from which a stopped study continues. ``progress`` is called as the work goes on, in thousandths
-    of it; ``cancelled`` stops it in this process. ``client``: of a Dask cluster, whose workers measure what this
-    process has chosen; corpora are then names of files, and progress counts the sentences of each.
+    Of N sentences, every ⌈N / most⌉-th is read. Of these, every second one of ``corpus`` chooses rules and shares,
+    beginning with the first; they are measured on the others, and on the corpus ``score``, if it is given. Rules that
+    need annotation are left out where a corpus has none; plain text is enough for the others. In place of a corpus,
+    recipes from ``open_recipes`` or an earlier call are measured on ``score``, and nothing is chosen; untrained
+    weights, whose shares are stored beside, are measured there too, except with recipes of earlier versions, which have
+    no such shares. ``model`` and ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``:
+    how many sentences are read of each corpus, at most; those of more than 256 pieces are left out. ``resume``: a
+    folder for what was chosen and for intermediate sums, from which a stopped study continues. ``progress`` is called
+    as the work goes on, in thousandths of it; ``cancelled`` stops it in this process. ``client``: of a Dask cluster,
+    whose workers measure what this process has chosen; corpora are then names of files, and progress counts the
+    sentences of each.
 
     Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError, also where they
     are those of a model of another shape; ModelError's family; ClusterError; Cancelled soon after ``cancelled`` returns
@@ -98,6 +102,26 @@ def recipes(
     study.check()
     with one_blas_thread:
         return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
+
+
+def chosen_on(
+    encoder: Encoder,
+    corpus: Source,
+    most: int,
+    progress: Callable[[Progress], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[str, Numbers]:
+    """The name of a corpus, and the shares [class, head, rule] of the recipes that are chosen on it. Raises as
+    :func:`recipes`."""
+    opened = open_sentences(corpus)
+
+    def report(so_far: Progress) -> None:
+        progress(so_far._replace(total=round(FITS * so_far.total)))
+
+    study = _Study(encoder, [opened], most, None, None, (), report, cancelled)
+    study.check()
+    with one_blas_thread:
+        return opened.name, study.choice().shares
 
 
 def check_most(most: int) -> None:
@@ -137,8 +161,8 @@ class _Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class _Study:
-    """One run: recipes are chosen from the first sentences, and then measured over all of them, by this process or by
-    the workers of a ``cluster``, which has opened the corpora as ``layouts``."""
+    """One run: recipes are chosen from as many sentences as memory holds, and then measured over all, by this process
+    or by the workers of a ``cluster``, which has opened the corpora as ``layouts``."""
 
     encoder: Encoder
     corpora: Sequence[Corpus]
@@ -187,8 +211,9 @@ class _Study:
         measured = self._explained(0, shares, 0)
         self._clean_up()
         columns = dict(zip(("other", "even", "best_rule", UNTRAINED), measured.means(), strict=False))
-        explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns}, iou=measured.mean_iou())
-        facts = {**earlier.facts, **self._read_of("score", self.corpora[0], measured)}
+        columns |= dict(zip(("other_low", "other_high"), measured.interval(), strict=True), iou=measured.mean_iou())
+        explained = earlier.tables["explained"].assign(**{UNTRAINED: np.nan, **columns})
+        facts = {**earlier.facts, **self._read_of("score", self.corpora[0], measured), **_mean(measured)}
         return Recipes(facts, {**earlier.tables, "explained": explained})
 
     def _clean_up(self) -> None:
@@ -199,6 +224,19 @@ class _Study:
             shutil.rmtree(folder, ignore_errors=True)
 
     # ---- the choice
+
+    def choice(self) -> RecipeChoice:
+        """The recipes without what they explain. Raises Cancelled."""
+        *_, rows, others = self._halves()
+        return fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.8 * share)))
+
+    def _halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
+        """Which half of the sentences chooses, its texts and their rows by class, and the texts of the other half with
+        their attention. Raises Cancelled."""
+        halves = halved(self.encoder, self.corpora[0], self.most, CELLS // max(self.heads, len(RULES)))
+        half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
+        rows = fitting.rows_by_class(self._read(self.models[0], halves[half], 0.1))
+        return half, halves[half], rows, self._read(self.models[0], halves[1 - half], 0.2)
 
     def _saved(self) -> _Fit | None:
         """What an earlier run has chosen from the same sentences."""
@@ -221,16 +259,10 @@ class _Study:
         return json.dumps([FORMAT, *of_model, self.corpora[0].digest, self.most, NAMES])
 
     def _fitted(self) -> _Fit:
-        """Rules and shares, from the first sentences. Raises Cancelled."""
-        texts = numbered(self.encoder, self.corpora[0], self.most)
-        sizes = np.cumsum([len(text) ** 2 for _, text in texts])
-        some = texts[: max(1, int((sizes <= CELLS // max(self.heads, len(RULES))).sum()))]  # for which memory has room
-        halves = [[text for number, text in some if number % 2 == half] for half in (0, 1)]
-        half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
-        rows = fitting.rows_by_class(self._read(self.models[0], halves[half], 0.1))
-        others = self._read(self.models[0], halves[1 - half], 0.2)
+        """Rules and shares. Raises Cancelled."""
+        half, texts, rows, others = self._halves()
         chosen = fitting.choice(rows, others, lambda share: self._report(FITS * (0.2 + 0.7 * share)))
-        untrained = fitting.weighted(rows, self._read(self.models[1], halves[half], 1.0))
+        untrained = fitting.weighted(rows, self._read(self.models[1], texts, 1.0))
         by_chance = fitting.refitted_as(chosen, untrained)
         if self._file:
             write({**chosen._asdict(), "by_chance": by_chance}, {"key": self._key, "half": half}, self._file)
@@ -261,13 +293,14 @@ class _Study:
         def report(so_far: Progress) -> None:
             self.progress(Progress(round(1000 * (begins + part * (number + so_far.fraction))), 1000))
 
-        kind, models = OfRecipes(self.most, shares), self.models[: len(shares)]
+        corpus, models = self.corpora[number], self.models[: len(shares)]
+        drawn = Drawn.of(self._documents(corpus), cells(self.heads, sum(map(len, shares.values()))))
+        kind = OfRecipes(self._step(corpus), drawn, shares)
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:
             layout, passes = self.layouts[number], PASSES[: len(shares)]
             sums = self.cluster.sums(self.encoder, layout, folder, passes, kind, self.progress)
         else:
-            corpus = self.corpora[number]
             sums = sums_of(models, corpus, kind, resume=folder, keep=True, progress=report, cancelled=self.cancelled)
         return Explained.of(sums, [len(of) for of in shares.values()])
 
@@ -276,8 +309,11 @@ class _Study:
 
         chosen, fitted, held_out = fit.chosen, measured[0].half(fit.half), measured[0].half(1 - fit.half)
         judged = measured[1] if len(measured) > 1 else held_out
-        other = judged.means()[0] if len(measured) > 1 else np.full(self.heads, np.nan)
-        columns = [fitted.means()[0], held_out.means()[0], other, *judged.means()[1:], judged.mean_iou()]
+        other = np.array([judged.means()[0], *judged.interval()])
+        if len(measured) < 2:
+            other[:] = np.nan
+        columns = [fitted.means()[0], held_out.means()[0], *held_out.interval(), *other]
+        columns += [*judged.means()[1:], judged.mean_iou()]
         places = [divmod(head, self.encoder.heads) for head in range(self.heads)]
         explained = [(*place, *numbers) for place, numbers in zip(places, zip(*columns, strict=True), strict=True)]
         rows = [row for head, place in enumerate(places) for row in _shares(chosen, head, place)]
@@ -285,7 +321,7 @@ class _Study:
         others = [row for head, place in enumerate(places) for row in _shares(by_chance, head, place)]
         tables = {"recipes": rows, "explained": explained, UNTRAINED: others}
         frames = {name: pd.DataFrame(table, columns=list(HEADINGS[name])) for name, table in tables.items()}
-        return Recipes(self._facts(chosen, measured), frames)
+        return Recipes({**self._facts(chosen, measured), **_mean(judged)}, frames)
 
     def _facts(self, chosen: RecipeChoice, measured: Sequence[Explained]) -> dict[str, Any]:
         encoder = self.encoder
@@ -293,13 +329,27 @@ class _Study:
         facts |= {"layers": encoder.layers, "heads": encoder.heads}
         for name, corpus, explained in zip(("corpus", "score"), self.corpora, measured, strict=False):
             facts |= self._read_of(name, corpus, explained)
-        classes = measured[0].rows.sum(axis=0).astype(int).tolist()
+        classes = measured[0].rows.sum(axis=(0, 1)).astype(int).tolist()
         return facts | {"classes": classes, "best_rules": [NAMES[rule] for rule in chosen.single]}
 
     def _read_of(self, name: str, corpus: Corpus, explained: Explained) -> dict[str, Any]:
         """What was read of a corpus, under a name."""
         count = int(explained.sentences.sum())
-        return {name: corpus.name, f"{name}_sha256": corpus.digest, f"{name}_sentences": count}
+        documents = explained.documents if len({*self._documents(corpus)}) > 1 else 1
+        read = {"sentences": count, STEP: self._step(corpus), "documents": documents}
+        return {name: corpus.name, f"{name}_sha256": corpus.digest, **{f"{name}_{of}": n for of, n in read.items()}}
+
+    def _step(self, corpus: Corpus) -> int:
+        return choose_step(len(corpus.sentences), self.most)
+
+    def _documents(self, corpus: Corpus) -> list[str]:
+        """Those of the sentences that are read, one for each."""
+        return [sentence.document for sentence in take_every(self._step(corpus), corpus.sentences)]
+
+
+def _mean(explained: Explained) -> dict[str, list[float | None]]:
+    """What is explained on average over heads, with its interval, as facts."""
+    return {MEAN: [None if np.isnan(number) else round(float(number), 9) for number in explained.mean()]}
 
 
 def _shares(chosen: RecipeChoice, head: int, place: tuple[int, int]) -> Iterator[tuple[object, ...]]:
@@ -335,8 +385,19 @@ def _even(heads: int) -> Numbers:
 
 
 def readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText]:
-    """The first sentences, ``most`` at most, that a model can read, without the longest."""
+    """Every k-th sentence, ``most`` at most, that a model can read, without the longest."""
     return [text for _, text in numbered(encoder, corpus, most)]
+
+
+def halved(encoder: Encoder, corpus: Corpus, most: int, cells: int) -> list[list[RuleText]]:
+    """Those of them that are even in their order, and those that are odd: of each half every k-th, so that memory has
+    room for all, in which texts may take this many ``cells``."""
+    step, texts = choose_step(len(corpus.sentences), most), numbered(encoder, corpus, most)
+    halves = [[text for number, text in texts if number // step % 2 == half] for half in (0, 1)]
+    thin = 1
+    while sum(len(text) ** 2 for half in halves for text in half[::thin]) > cells and thin < len(texts):
+        thin += 1
+    return [half[::thin] for half in halves]
 
 
 def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, RuleText]]:
@@ -345,7 +406,7 @@ def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, Rul
 
 
 def _numbered(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int, RuleText]]:
-    for number, sentence in enumerate(corpus.sentences[:most]):
+    for number, sentence in take_every(choose_step(len(corpus.sentences), most), [*enumerate(corpus.sentences)]):
         try:
             pieces = encoder.read_words(sentence.forms)
         except TextError:  # too long, or a word that the tokenizer drops

@@ -114,6 +114,7 @@ def _rows(role: _Role, run: Measurement) -> Iterator[tuple[object, ...]]:
             yield (
                 *name,
                 result.corpus,
+                result.every,
                 result.measure,
                 result.method,
                 result.cases,

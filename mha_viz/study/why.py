@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mha_viz.analysis.corpus_why import CorpusWhy, Gathered, cells
 from mha_viz.attention.shares import variation
+from mha_viz.corpus.sampling import choose_step, count_every, take_every
 from mha_viz.corpus.sources import Source, open_sentences
-from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.study.measures import ReadShard, Texts, among_first, plain_shard
+from mha_viz.study.measures import Drawn, ReadShard, Texts, plain_shard
 from mha_viz.study.recipes import check_most
 from mha_viz.study.run import Progress, sums_of
-from mha_viz.study.sums import PASSES, Sums, bits_of, block
+from mha_viz.study.sums import PASSES, Sums
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mha_viz.study.cluster.layout import Layout
 
 MOST = 100  # sentences that are read
-FORMAT = 1  # version of the sums and of how they are measured
+FORMAT = 2  # version of the sums and of how they are measured
 NAME = "why"  # of the sums
 
 
@@ -44,10 +45,10 @@ def why_over(
 ) -> CorpusWhy:
     """By what each head finds its keys over a corpus: as :func:`mha_viz.why`, with 95 % intervals.
 
-    ``corpus``, ``model``, ``device`` and ``client`` are as for ``profile``; ``most``: how many sentences are read.
-    Annotation is not needed. A sentence counts by the variance of its scores, as queries do on one text. ``resume``: a
-    folder for intermediate sums, from which a stopped measurement continues. ``progress`` is called as the work goes
-    on; ``cancelled`` stops it in this process.
+    ``corpus``, ``model``, ``device`` and ``client`` are as for ``profile``; ``most``: how many sentences are read, at
+    most: of N, every ⌈N / most⌉-th. Annotation is not needed. A sentence counts by the variance of its scores, as
+    queries do on one text. ``resume``: a folder for intermediate sums, from which a stopped measurement continues.
+    ``progress`` is called as the work goes on; ``cancelled`` stops it in this process.
 
     Raises CorpusError, SettingError, ModelError's family, with the reason for families whose scores cannot be taken
     apart; Cancelled soon after ``cancelled`` returns True; ClusterError.
@@ -63,10 +64,11 @@ def why_over(
         cluster = OnCluster(client)
         return on_cluster(cluster, cluster.open(corpus), encoder, most, folder, progress)
     read = open_sentences(corpus)
-    documents = [sentence.document for sentence in read.sentences[:most]]
-    kind = _kind(encoder, documents, most)
+    step = choose_step(len(read.sentences), most)
+    documents = [sentence.document for sentence in take_every(step, read.sentences)]
+    kind = _kind(encoder, documents, step)
     sums = sums_of([encoder], read, kind, resume=folder, progress=progress, cancelled=cancelled)
-    return _result(encoder, read.name, documents, sums)
+    return _result(encoder, read.name, step, documents, sums)
 
 
 def on_cluster(
@@ -79,18 +81,17 @@ def on_cluster(
 ) -> CorpusWhy:
     """The same, of a corpus that the cluster has opened, by its workers. Raises the errors of :func:`why_over`."""
     spans = [span for part in layout.parts for span in part.documents]
-    documents = [name for name, count in spans for _ in range(count)][:most]
-    sums = cluster.sums(encoder, layout, folder, PASSES[:1], _kind(encoder, documents, most), progress)
-    return _result(encoder, layout.name, documents, sums)
+    step = choose_step(layout.sentences, most)
+    documents = take_every(step, [name for name, count in spans for _ in range(count)])
+    sums = cluster.sums(encoder, layout, folder, PASSES[:1], _kind(encoder, documents, step), progress)
+    return _result(encoder, layout.name, step, documents, sums)
 
 
 class OfWhy(NamedTuple):
-    """Sums over the first ``most`` sentences, by document or ``by_sentence``, of which as many as have the same first
-    ``bits`` of a digest are summed together."""
+    """Sums over every ``step``-th sentence, by what is ``drawn`` together."""
 
-    most: int
-    by_sentence: bool
-    bits: int | None
+    step: int
+    drawn: Drawn
     has_cases: bool = False
 
     def definition(self) -> list[object]:
@@ -98,17 +99,12 @@ class OfWhy(NamedTuple):
         return [NAME, FORMAT, *self]
 
     def sentences(self, count: int, first: int) -> int:
-        """As many as are left of ``most``."""
-        return among_first(self.most, count, first)
+        """Every ``step``-th."""
+        return count_every(self.step, count, first)
 
     def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
         """The sentences without their annotation."""
-
-        def label(number: int, sentence: Sentence) -> str:
-            unit = str(number) if self.by_sentence else sentence.document
-            return unit if self.bits is None else block(unit, self.bits)
-
-        return plain_shard(encoder, corpus, first, self.most, label)
+        return plain_shard(encoder, corpus, first, self.step, self.drawn)
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences, one at a time."""
@@ -117,11 +113,9 @@ class OfWhy(NamedTuple):
         return {"sentences": Texts(lengths, range(len(lengths)), alone, _add)}
 
 
-def _kind(encoder: Encoder, documents: Sequence[str], most: int) -> OfWhy:
+def _kind(encoder: Encoder, documents: Sequence[str], step: int) -> OfWhy:
     """What is summed over sentences of these documents."""
-    by_sentence = len({*documents}) < 2
-    units = map(str, range(len(documents))) if by_sentence else documents
-    return OfWhy(most, by_sentence, bits_of(units, cells(encoder.layers * encoder.heads)))
+    return OfWhy(step, Drawn.of(documents, cells(encoder.layers * encoder.heads)))
 
 
 def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
@@ -136,9 +130,9 @@ def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, 
     sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in gathered.sums.items()}
 
 
-def _result(encoder: Encoder, name: str, documents: Sequence[str], sums: Sums) -> CorpusWhy:
+def _result(encoder: Encoder, name: str, step: int, documents: Sequence[str], sums: Sums) -> CorpusWhy:
     gathered = Gathered(len(sums.documents), encoder.layers, encoder.heads, sums.of(f"{PASSES[0]}/{NAME}"))
     counted = sums.counted
     count, left_out = len({*documents}), counted["left_out"]
     rows, composed = tuple(gathered.rows()), tuple(gathered.composed())
-    return CorpusWhy(encoder.name, encoder.revision, name, counted["sentences"], count, left_out, rows, composed)
+    return CorpusWhy(encoder.name, encoder.revision, name, counted["sentences"], step, count, left_out, rows, composed)

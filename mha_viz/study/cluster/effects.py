@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mha_viz.analysis.corpus_effects import MASKED_WORD
+from mha_viz.corpus.sampling import choose_step, count_every, take_every
 from mha_viz.corpus.sources import Source
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.models import ablation
@@ -25,7 +26,6 @@ from mha_viz.study.cluster.engine import OnCluster, warn_unsaved
 from mha_viz.study.cluster.layout import Layout, Part, corpus_of
 from mha_viz.study.cluster.progress import Reporter
 from mha_viz.study.corpus_effects import (
-    DRAWN_FROM,
     FORMAT,
     FROM_CORPUS,
     Averages,
@@ -39,34 +39,34 @@ from mha_viz.study.taken import Taken, read_taken
 
 
 class Cases(NamedTuple):
-    """The cases of a part as a measure; they are stored with the places of their sentences in the part, without
-    documents. ``annotated`` says what the corpus has, since a part may lack it; ``drawn``: whether one word of each
-    sentence is."""
+    """The cases of every ``step``-th sentence of a corpus, of those in a part, as a measure; they are stored with the
+    places of their sentences in the part, without documents. ``annotated`` says what the corpus has, since a part may
+    lack it; ``drawn``: whether one word of each sentence is."""
 
     settings: EffectSettings
+    step: int
     annotated: Corpus
     drawn: bool
 
     def sentences(self, part: Part) -> int:
-        """How many sentences of the part are read; below 1 if none."""
-        return min(part.sentences, self.settings.most - part.first)
+        """How many sentences of the part are read."""
+        return count_every(self.step, part.sentences, part.first)
 
     def depends_on(self, part: Part) -> list[object]:
-        """Only where words are drawn, on the sentences before the part."""
+        """Only where words are drawn, or not all sentences are read, on those before the part."""
         means = self.settings.means
         of = ""
         if isinstance(means, Averages):
             of = tasks.digest(means.sentences if means.values is None else means.values.tolist())
-        request, *of_words = self.settings._replace(means=of, most=self.sentences(part))
-        settings = [request.off, request.method, *of_words]
+        request, *of_words = self.settings._replace(means=of, most=self.step)
+        settings = [request.off, request.method, *of_words, part.first % self.step]
         return [FORMAT, part.shard.digest, part.kind, settings, part.first if self.drawn else None]
 
     def measured(self, model: tasks.WorkerModel, part: Part) -> Taken:
         """The cases of a part as if it were the whole corpus."""
         corpus, annotated = corpus_of(part), self.annotated
         corpus = replace(corpus, has_trees=annotated.has_trees, has_chains=annotated.has_chains)
-        settings = self.settings._replace(most=self.sentences(part))
-        run = Measurement(tasks.encoder_of(model), corpus, settings, first=part.first)
+        run = Measurement(tasks.encoder_of(model), corpus, self.settings, first=part.first, step=self.step)
         for _ in run.sentences():
             pass
         return replace(run.taken, units=[("", number - part.first) for _, number in run.taken.units])
@@ -102,7 +102,8 @@ class ClusterMeasurement(Measurement):
         if settings.request.method in FROM_CORPUS and not isinstance(over, Averages | np.ndarray):
             self._over = over if isinstance(over, Layout) else cluster.open(over) if over is not None else self._layout
             over = self._over.corpus
-        super().__init__(encoder, self._layout.corpus, settings._replace(means=over))
+        step = choose_step(self._layout.sentences, max(1, settings.most))
+        super().__init__(encoder, self._layout.corpus, settings._replace(means=over), step=step)
         off, same_role = (ablation.existing(encoder, heads) for heads in (settings.request.off, settings.same_role))
         self._settings = settings._replace(request=replace(settings.request, off=off), same_role=same_role)
         self._cluster = cluster
@@ -114,8 +115,8 @@ class ClusterMeasurement(Measurement):
             yield from self._average()
         settings = self._settings._replace(means=self.averages if self._method in FROM_CORPUS else None)
         drawn = self.measure == MASKED_WORD and not settings.relation
-        cases = Cases(settings, self._layout.corpus, drawn)
-        parts = [part for part in self._layout.parts if cases.sentences(part) > 0]
+        cases = Cases(settings, self._step, self._layout.corpus, drawn)
+        parts = [part for part in self._layout.parts if cases.sentences(part)]
         todo = self._cluster.tasks_of(self._encoder, parts, cases)
         reporter = Reporter(sum(map(cases.sentences, parts)))
         for arrival in self._cluster.arrivals(measure, [(task,) for task in todo]):
@@ -130,35 +131,41 @@ class ClusterMeasurement(Measurement):
             yield from self._draw_from()
             return
         means, model = ablation.Means(self._encoder), tasks.WorkerModel.opened_by(self._encoder)
-        parts = [(part, min(part.sentences, self._settings.most - part.first)) for part in self._over.parts]
-        calls = [(part, most, model) for part, most in parts if most > 0]
-        reporter = Reporter(sum(most for _, most, _ in calls))
+        step = self.step_over(self._over.sentences)
+        counts = self._taken_of_each(step)
+        calls = [(part, step, model) for part in counts]
+        reporter = Reporter(sum(counts.values()))
         for arrival in self._cluster.arrivals(sum_outputs, calls):
             for outputs, tokens in arrival.due:
                 means.add_sums(outputs, tokens)
-            yield self._cluster.reported(reporter, arrival.future, calls[arrival.place][1])
+            yield self._cluster.reported(reporter, arrival.future, counts[calls[arrival.place][0]])
         self.take(Averages(means.values(), self._over.name))
 
     def _draw_from(self) -> Iterator[Progress]:
         """Take the sentences that others are drawn from."""
-        most, sentences = min(self._settings.most, DRAWN_FROM), list[tuple[str, ...]]()
-        calls = [(part, most - part.first) for part in self._over.parts if part.first < most]
-        reporter = Reporter(sum(min(part.sentences, left) for part, left in calls))
+        step, sentences = self.step_of_drawn(self._over.sentences), list[tuple[str, ...]]()
+        counts = self._taken_of_each(step)
+        calls = [(part, step) for part in counts]
+        reporter = Reporter(sum(counts.values()))
         for arrival in self._cluster.arrivals(forms_in, calls):
             sentences += [forms for of_part in arrival.due for forms in of_part]
-            part, left = calls[arrival.place]
-            yield self._cluster.reported(reporter, arrival.future, min(part.sentences, left))
+            yield self._cluster.reported(reporter, arrival.future, counts[calls[arrival.place][0]])
         self.take(Averages(over=self._over.name, sentences=tuple(sentences)))
 
+    def _taken_of_each(self, step: int) -> dict[Part, int]:
+        """The parts of what means are over of which sentences are read, with how many."""
+        counts = {part: count_every(step, part.sentences, part.first) for part in self._over.parts}
+        return {part: count for part, count in counts.items() if count}
 
-def forms_in(part: Part, most: int) -> tuple[tuple[str, ...], ...]:
-    """The words of the first sentences of a part."""
-    return forms_of(corpus_of(part), most)
+
+def forms_in(part: Part, step: int) -> tuple[tuple[str, ...], ...]:
+    """The words of every ``step``-th sentence of a corpus, of those in a part."""
+    return forms_of(corpus_of(part), step, part.first)
 
 
-def sum_outputs(part: Part, most: int, model: tasks.WorkerModel) -> tuple[ablation.FloatSums, int]:
+def sum_outputs(part: Part, step: int, model: tasks.WorkerModel) -> tuple[ablation.FloatSums, int]:
     """The sums of the outputs of all heads [layer, head, d_head] over sentences, in float64, and the tokens read."""
     means = ablation.Means(tasks.encoder_of(model))
-    for sentence in corpus_of(part).sentences[:most]:
+    for sentence in take_every(step, corpus_of(part).sentences, part.first):
         add_sentence(means, sentence)
     return means.sums

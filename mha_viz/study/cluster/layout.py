@@ -75,6 +75,11 @@ class Layout(NamedTuple):
         return self.corpus.name
 
     @property
+    def sentences(self) -> int:
+        """How many there are."""
+        return sum(part.sentences for part in self.parts)
+
+    @property
     def digest(self) -> str:
         """The digest of the corpus."""
         return self.corpus.digest

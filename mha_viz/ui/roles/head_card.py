@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY
-from mha_viz.analysis.findings import DOCUMENTS
+from mha_viz.analysis.findings import DOCUMENTS, EVERY
 from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.errors import MhaVizError
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import labelled, link, linked, rule_plainly
@@ -63,7 +64,7 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         lines(findings, {row.detail: row.measure for row in roles_in_use})
         recipe = recipes_of(evidence).get(head)
         if recipe:
-            st.markdown(f"Usually {plain(recipe.words(rule_plainly))}.")
+            st.markdown(f"Usually {plain(recipe.words(rule_plainly, how_sure=True))}.")
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
@@ -127,7 +128,7 @@ def _found_by(evidence: Evidence, head: Head) -> None:
     """By what the head finds its keys, with intervals."""
     rows = _rows(evidence, WHY, head)
     if rows is not None:
-        st.markdown(f"**Finds its keys by**, on {plain(str(rows.iloc[0]['corpus']))}")
+        st.markdown(f"**Finds its keys by**, on {plain(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
         shares = ["share", "low", "high"]
         config = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in shares}
         shown = percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.analysis.findings import whole_number
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.figures.glosses import gloss, labelled
 from mha_viz.figures.role_words import DIRECTIONS, over
 from mha_viz.figures.use_words import USE, is_used, use_explained, use_in_words
@@ -22,9 +23,10 @@ def show_use(rows: Any) -> None:
     first = rows.iloc[0]
     st.markdown("**Is it used?** What changes without it, at the words that it attends from")
     st.dataframe([_line(row) for row in rows.itertuples(index=False)], hide_index=True, width="content")
+    corpus = name_sample(first["corpus"], first["every"])
     st.caption(
         plain(
-            f"Off ({Request(method=first['method']).manner}) on {first['corpus']}; {first['measure']}. Used: "
+            f"Off ({Request(method=first['method']).manner}) on {corpus}; {first['measure']}. Used: "
             f"{use_explained(first['measure'])}"
         )
     )

@@ -1,0 +1,73 @@
+"""How stable recipes are: what those of the same model from other corpora have in common with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from mha_viz.analysis.described import averaged, shares_of
+from mha_viz.analysis.recipe_tables import HEADINGS, STABILITY, Recipes
+from mha_viz.analysis.rules import NAMES, Numbers
+from mha_viz.corpus.sources import Source
+from mha_viz.errors import SettingError
+from mha_viz.model_names import short_name
+from mha_viz.models.loading import AnyModel, as_measured
+from mha_viz.study.recipes import MOST, check_most, check_shape, chosen_on
+from mha_viz.study.run import Progress
+
+
+def compare_recipes(
+    recipes: Recipes,
+    other: Source | Recipes,
+    model: str | AnyModel | None = None,
+    *,
+    most: int = MOST,
+    device: str = "cpu",
+    progress: Callable[[Progress], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Recipes:
+    """The recipes with how alike those from another corpus are, in the table ``stability``: one row per head and
+    corpus.
+
+    ``other``: the corpus, on which recipes are chosen as :func:`mha_viz.recipes` does, without measuring what they
+    explain; or recipes of the same model that were chosen before. Shares are averaged over the classes of query word,
+    as often as each occurs in the corpus of ``recipes``. ``overlap``: Σ_r min(β_r, β'_r), 1 for equal shares; ``rule``
+    and ``other_rule``: those with the largest shares, and whether they are the ``same``; ``rules_in_common``: of the
+    rules of either, the share that both have. The other arguments and the errors are those of
+    :func:`mha_viz.recipes`; SettingError for recipes of another model.
+
+    >>> both = mv.compare_recipes(mv.open_recipes("toy"), mv.open_recipes("toy"))
+    >>> both.tables["stability"][["overlap", "same"]].mean().tolist()
+    [1.0, 1.0]
+    """
+    check_most(most)
+    if isinstance(other, Recipes):
+        names = [(one.facts["model"], one.facts.get("revision")) for one in (recipes, other)]
+        if names[0] != names[1]:
+            problem = f"The recipes are of {short_name(names[0][0])} ({names[0][1]}) and {short_name(names[1][0])} "
+            raise SettingError(f"{problem}({names[1][1]}).", "Give recipes of the same model.")
+        corpus, theirs = str(other.facts["corpus"]), shares_of(other)
+    else:
+        encoder = as_measured(recipes.facts, model, device)
+        check_shape(encoder, recipes)
+        corpus, theirs = chosen_on(encoder, other, most, progress, cancelled)
+    return _with(recipes, corpus, theirs)
+
+
+def _with(recipes: Recipes, corpus: str, theirs: Numbers) -> Recipes:
+    """``theirs`` [class, head, rule], chosen on another corpus, compared with those of ``recipes``."""
+    import pandas as pd
+
+    one, other = (averaged(recipes, shares) for shares in (shares_of(recipes), theirs))  # [head, rule]
+    overlap, largest = np.minimum(one, other).sum(axis=1), [shares.argmax(axis=1) for shares in (one, other)]
+    common = np.logical_and(one, other).sum(axis=1) / np.logical_or(one, other).sum(axis=1)
+    rows = [
+        (corpus, *divmod(head, int(recipes.facts["heads"])), overlap[head], NAMES[a], NAMES[b], bool(a == b), share)
+        for head, (a, b, share) in enumerate(zip(*largest, common, strict=True))
+    ]
+    table = pd.DataFrame(rows, columns=list(HEADINGS[STABILITY]))
+    if (before := recipes.tables.get(STABILITY)) is not None:
+        table = pd.concat([before[before["corpus"] != corpus], table], ignore_index=True)
+    return replace(recipes, tables={**recipes.tables, STABILITY: table})

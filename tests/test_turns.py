@@ -28,9 +28,7 @@ class Blocked:
         self.futures: list[Future[None]] = [self.turns.submit(first, "nobody else")]
         assert began.wait(PATIENCE)
 
-    def ask(
-        self, visitor: str, tab: str = "", characters: int = 0, work: Callable[[], object] = lambda: None
-    ) -> None:
+    def ask(self, visitor: str, tab: str = "", characters: int = 0, work: Callable[[], object] = lambda: None) -> None:
         """Queue a request that notes its visitor and tab when it is served, and does some work."""
 
         def served() -> None:
@@ -43,7 +41,7 @@ class Blocked:
         """Let the worker go on; returns who was served, in order."""
         self._open.set()
         for future in self.futures:  # which grows while requests ask for more
-            future.result(PATIENCE)
+            future.exception(PATIENCE)
         return self.served
 
 
@@ -86,16 +84,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.mark.parametrize("others", ["bc", "aa"], ids=["of others", "of other tabs"])
-def test_a_short_text_does_not_wait_for_long_ones(others: str, clock: Clock, blocked: Blocked) -> None:
-    blocked.ask("z", "0", work=clock.work(5.0))  # loads a model, and does not count
-    blocked.ask("z", "1", 1000, clock.work(1.0))  # a millisecond a character
-    blocked.ask("y")  # after which both are known
+def test_a_short_text_does_not_wait_for_long_ones(others: str, clock: Clock) -> None:
+    worker = Turns("test")
+    for seconds, characters in ((5.0, 0), (1.0, 1000)):  # the first loads a model, the second shows the speed
+        worker.submit(clock.work(seconds), "z", "1", characters).result(PATIENCE)
+        worker._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
+    blocked = Blocked(worker)
     for number, visitor in enumerate(others):
-        blocked.ask(visitor, f"long {number}", 2000, clock.work(2.0))
-    blocked.ask("a", "short", 50, clock.work(0.05))
-    order = blocked.open()
-    assert order[:3] == ["z0", "y", "z1"]
-    assert order[3:] == ["ashort", f"{others[0]}long 0", f"{others[1]}long 1"]
+        blocked.ask(visitor, f" long {number}", 2000, clock.work(2.0))
+    blocked.ask("a", " short", 50)
+    assert blocked.open() == ["a short", f"{others[0]} long 0", f"{others[1]} long 1"]
 
 
 def test_visitors_who_wait_get_the_same_seconds(clock: Clock, blocked: Blocked) -> None:
@@ -108,7 +106,7 @@ def test_visitors_who_wait_get_the_same_seconds(clock: Clock, blocked: Blocked) 
 
 
 def test_nobody_saves_up_seconds_by_not_asking(clock: Clock, blocked: Blocked) -> None:
-    """When c comes, a and b have had two seconds each; from then on each of the three gets the same."""
+    """When c comes, a has had two seconds and b one; c begins with one, and its first work does not count."""
 
     def come() -> None:
         for tab in "1234":
@@ -117,8 +115,15 @@ def test_nobody_saves_up_seconds_by_not_asking(clock: Clock, blocked: Blocked) -
     for tab in "12345":
         for visitor in "ab":
             blocked.ask(visitor, tab, work=come if visitor + tab == "b3" else clock.work(1.0))
-    order = "".join(served[0] for served in blocked.open())
-    assert order == "ababab" + "acabcbabcc"[: len(order) - 6]
+    assert " ".join(blocked.open()) == "a1 b1 a2 b2 a3 b3 b4 c1 c2 a4 b5 c3 a5 c4"
+
+
+def test_work_in_the_background_has_the_share_of_a_visitor(clock: Clock, blocked: Blocked) -> None:
+    for _ in range(4):
+        blocked.ask("", work=clock.work(1.0))
+    for tab in "1234":
+        blocked.ask("a", tab, work=clock.work(1.0))
+    assert blocked.open() == ["", "a1", "", "a2", "", "a3", "", "a4"]
 
 
 def test_work_that_kept_nobody_waiting_is_forgotten(clock: Clock, blocked: Blocked) -> None:

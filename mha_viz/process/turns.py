@@ -38,10 +38,10 @@ class _Done(NamedTuple):
 
 
 class _Fair:
-    """When it is whose turn, so that all who wait get the same seconds (self-clocked weighted fair queueing; Goyal, Vin
-    and Cheng 1996, section 2, with starts that are fixed on arrival).
+    """When it is whose turn, so that all who wait get the same seconds: the clock and the starts of start-time fair
+    queueing (Goyal, Vin and Cheng 1996, section 2).
 
-    A clock stands where the last work started. Whoever had work starts that many seconds after its start, but not
+    The clock stands where the last work started. Whoever had work starts that many seconds after its start, but not
     before the clock at their arrival: whoever asks for less than their share starts at once, and nobody saves up time.
     """
 
@@ -76,7 +76,8 @@ class Turns:
     The worker gives every visitor who waits the same seconds, and so every tab of a visitor: behind one address, many
     people may be one visitor. First is whoever would end first if all were served at once: a long text is not before
     the short one of somebody else who had as much. Of each tab one request waits: a newer one replaces it. Work for
-    nobody in particular, such as jobs in the background, has a queue of its own and no bound on its time.
+    nobody in particular, such as jobs in the background, has a queue and the share of one visitor, but no bound on its
+    time.
     """
 
     def __init__(self, name: str) -> None:
@@ -169,7 +170,7 @@ class Turns:
         if not self._queues:  # nobody waited for it
             self._visitors, self._tabs = _Fair(), {}
             return
-        self._visitors.charge(visitor, seconds if visitor else 0.0)
+        self._visitors.charge(visitor, seconds)
         self._tabs[visitor].charge(tab, seconds)
         self._visitors.forget(self._queues)
         self._tabs[visitor].forget(self._queues.get(visitor, ()))

@@ -299,8 +299,8 @@ class ModelService:
         with contextlib.suppress(Busy):  # in that case a visitor's request will load it
             self.ask(verbs.load, model.name)
 
-    def _submit(self, work: Callable[[], V], values: Sequence[object]) -> Future[V]:
-        characters = sum(len(value.text) for value in values if isinstance(value, Request))
+    def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
+        characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
         return self._turns.submit(work, *self.asker(), characters)
 
     def _shared(self, value: V) -> V:

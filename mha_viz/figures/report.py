@@ -132,12 +132,13 @@ def report(
     only: str | Iterable[str] = (),
 ) -> Report:
     """The roles of a profile as a table for a paper (Markdown, LaTeX, CSV), with intervals, baselines, the strongest
-    simple rule with q-values over all heads and relations that were looked at, the accuracy on the other corpus that establishes them, on which third
-    corpora they hold, whether they are used, and the sentence to cite.
+    simple rule with q-values over all heads and relations that were looked at, the accuracy on the other corpus that
+    establishes them, on which third corpora they hold, whether they are used, and the sentence to cite.
 
     ``replicated``: profiles of the same model on third corpora; one that chose a role replicates nothing. ``kinds``:
     the kinds of roles to show, of KINDS. ``only``: what must be true of them, of CONDITIONS: "established", and
-    "beats", "equals" or "below" for what the head does to the strongest simple rule. Both may be text with commas: "syntax,coreference".
+    "beats", "equals" or "below" for what the head does to the strongest simple rule. Both may be text with commas:
+    "syntax,coreference".
 
     Raises CorpusError for a profile without roles and for one of another model or of the same corpus, SettingError for
     other kinds and conditions, and where no role is left.

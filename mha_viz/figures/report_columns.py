@@ -64,8 +64,9 @@ class Use(NamedTuple):
 
 
 class ReportedRole(NamedTuple):
-    """A role; its q-values against the baseline and against the strongest rule, NaN if it was not tested; what became of it on each third corpus, None where that is one of
-    the corpora that chose the role; whether it is used, None if that was not measured."""
+    """A role; its q-values against the baseline and against the strongest simple rule, NaN if it was not tested; what
+    became of it on each third corpus, None where that is one of the corpora that chose the role; whether it is used,
+    None if that was not measured."""
 
     finding: Finding
     q: float
@@ -148,7 +149,10 @@ def _rule(finding: Finding) -> str:
     if not finding.state:
         return NONE
     rule, there = rule_in_words(finding.upos_rule), finding.elsewhere
-    elsewhere = f"; there {rule_in_words(there.upos_rule)} {percent(there.upos)}" if there and there.upos_rule else ""
+    elsewhere = ""
+    if there and there.upos_rule:
+        name = "" if there.upos_rule == finding.upos_rule else f"{rule_in_words(there.upos_rule)} "
+        elsewhere = f"; there {name}{percent(there.upos)}"
     return f"{finding.state}: {rule} {percent(finding.upos)}{elsewhere}"
 
 
@@ -185,7 +189,7 @@ def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedCo
         PrintedColumn("Baselines", "p", lambda role: _baselines(role.finding), 0.1),
         PrintedColumn("Strongest simple rule", "p", lambda role: _rule(role.finding), 0.2),
         PrintedColumn("Choice", "p", lambda role: _choice(role.finding), 0.07),
-        PrintedColumn("q", "r", lambda role: q_in_words(role.rule_q)),
+        PrintedColumn("q (rule)", "r", lambda role: q_in_words(role.rule_q)),
         *(_on_third(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
         PrintedColumn(capital(USE), "p", lambda role: use_in_words(*role.use) if role.use else NONE, 0.1),
     )

@@ -35,8 +35,9 @@ def role_map(
     recipes: Sequence[HeadRecipe] = (),
 ) -> Chart:
     """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour;
-    faint and with a sign if the head does not beat the strongest simple rule. Small squares mark further kinds of roles. The line below a cell is the head's
-    recipe, as far as it explains the head. The label of a cell is the head's name."""
+    faint if the head does not beat the strongest simple rule, beside which a sign says what it does. Small squares mark
+    further kinds of roles. The line below a cell is the head's recipe, as far as it explains the head. The label of a
+    cell is the head's name."""
     roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     present = [role for role in COLOURS if any(f.role == role for f in findings)]

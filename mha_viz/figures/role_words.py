@@ -88,7 +88,7 @@ def linked_words(finding: Finding) -> str:
 
 
 def standing(finding: Finding) -> str:
-    """ "established", "suggested, below the rule": how far a role can be trusted, and what its head does to the rule."""
+    """ "established", "suggested, below the rule": how far a role can be trusted, and what the head does to a rule."""
     return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
 
 
@@ -298,7 +298,7 @@ def _state_rank(finding: Finding) -> int:
 
 
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The roles by what the head does to the rule, and by gain; those of largest weights alone come after the others."""
+    """The roles by what the head does to the rule, and by gain; those of largest weights alone come last of these."""
     return sorted(findings, key=lambda f: (_state_rank(f), measure(f) == LARGEST, -f.gain))
 
 

@@ -64,7 +64,8 @@ def _links(evidence: Evidence) -> str:
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
-    """ " Linking words, against fixed offsets: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, as far as known."""
+    """ " Linking words, against fixed offsets: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, if that
+    is known."""
     parts = []
     if not math.isnan(highest_q):
         parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")

@@ -71,9 +71,8 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     apply_style("role_map")
     kinds = filters.from_url().kinds
     say_unused([f"kinds={one[:20]}" for one in address.now().get("kinds", "").split(".") if one and one not in COLOURS])
-    st.html(
-        f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{_legend(evidence, kinds)}{_states(evidence, kinds)}{_bars(evidence)}</div>'
-    )
+    below = f"{_legend(evidence, kinds)}{_states(evidence, kinds)}{_bars(evidence)}"
+    st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{below}</div>')
 
 
 def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
@@ -247,8 +246,8 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
 
 def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
     """One line for each role: what is done and how often, what the strongest simple rule does, and a bar with a tick
-    for that rule. Of several heads, each is named; of one head, the roles in ``used`` are marked, by the measure of what
-    changes without the head, a measure of roles is named once, and of the first role the rule is named."""
+    for that rule. Of several heads, each is named. Of one head, the roles in ``used`` are marked, by the measure of
+    what changes without the head; a measure of roles is named once, and the words on the first rule are unfolded."""
     of_one = used is not None
     opened = next((f for f in findings if f.state), None) if of_one else None
     body = "".join(

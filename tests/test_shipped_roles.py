@@ -1,4 +1,4 @@
-"""The roles of syntax that come with the app: the rule by parts of speech, kind and choice, as counted independently."""
+"""Shipped roles of syntax: the rule by parts of speech, kind and choice, as independent code counted them."""
 
 from __future__ import annotations
 

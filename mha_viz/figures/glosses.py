@@ -201,6 +201,7 @@ PARTS_OF_SPEECH = MappingProxyType(
         "X": "other word",
     }
 )
+AGREEMENT = "agreement"  # the rule beside roles of coreference
 # Words that occur in any question and carry no meaning.
 _EMPTY = re.compile(
     r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
@@ -259,10 +260,9 @@ def explained(detail: str) -> str:
 
 def rule_in_words(rule: str) -> str:
     """ "nearest noun or name to the right" for "nearest NOUN or PROPN to the right": a rule with its parts of speech in
-    words."""
-    if rule == "agreement":
-        return "nearest pronoun or subject that agrees"
-    return re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
+    words; "rule of agreement" for "agreement"."""
+    named = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
+    return f"rule of {named}" if rule == AGREEMENT else named
 
 
 _PLAIN_RULES = MappingProxyType(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mha_viz.analysis.described import KINDS, HeadRecipe
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
@@ -19,11 +19,12 @@ from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, by_head, described
 from mha_viz.figures.theme import Theme, ink_on
 from mha_viz.numerals import signed
 
-CELL, TOP, LEFT, RIGHT, BELOW = (60, 40), 30, 30, 4, 50  # pixels
+CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
 LETTERS = 6  # of a role in its cell, so that it fits on a phone
 FOLDED = 70  # characters of a line under the pointer
 BAR = 0.9  # of the width of a cell, for a recipe that explains everything
-FAINTEST = 0.18  # opacity of a role without a gain, or that a simple rule matches
+FAINTEST = 0.18  # opacity of a role without a gain, or whose head does not beat the strongest simple rule
+SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # what a head does to that rule
 
 
 def role_map(
@@ -33,9 +34,10 @@ def role_map(
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
 ) -> Chart:
-    """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour, and
-    faint if a simple rule does as well. Small squares mark further kinds of roles. The line below a cell is the head's
-    recipe, as far as it explains the head. The label of a cell is the head's name."""
+    """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour;
+    faint if the head does not beat the strongest simple rule, beside which a sign says what it does. Small squares mark
+    further kinds of roles. The line below a cell is the head's recipe, as far as it explains the head. The label of a
+    cell is the head's name."""
     roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
@@ -53,8 +55,8 @@ def role_map(
         ],
         [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
         width=LEFT + max(width, 420 // heads) * heads + RIGHT,  # the legend needs this much
-        height=TOP + height * layers + BELOW,
-        margin=Margin(LEFT, RIGHT, TOP, BELOW),
+        height=TOP + height * layers + BOTTOM,
+        margin=Margin(LEFT, RIGHT, TOP, BOTTOM),
         frames=[frame_of(chosen, (0.5, 0.5), theme.accent, 3)] if chosen is not None else [],
         label_letters=11,
         has_faint_labels=True,
@@ -104,12 +106,15 @@ def strength(finding: Finding) -> float:
 
 
 def _cell(findings: Sequence[Finding]) -> str:
+    """ "case<br>+2", or "case +2<br>< rule" where the head has a state beside a rule."""
     if not findings:
         return "·"
     more = len({(f.role, short(f)) for f in findings}) - 1
     name = short(findings[0])
     cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
-    return escape(cut) + (f"<br>+{more}" if more else "")
+    sign = SIGNS.get(findings[0].state)
+    parts = (escape(cut), f"+{more}" * bool(more))
+    return f"{' '.join(filter(None, parts))}<br>{escape(sign)} rule" if sign else "<br>".join(filter(None, parts))
 
 
 def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:

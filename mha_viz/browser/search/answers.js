@@ -45,7 +45,7 @@ function linkOf(answer, open, index) {
     open(index);
   };
   const measured = score ? [make("b", {}, score), ` baseline ${baseline} (${rule})`] : [];
-  const trust = standing ? [make("i", { class: standing === "established" ? "sure" : "" }, standing)] : [];
+  const trust = standing ? [make("i", { class: /^established(, beats the rule)?$/.test(standing) ? "sure" : "" }, standing)] : [];
   return make(
     "a",
     { href, onclick },

@@ -251,9 +251,9 @@ def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) ->
     of_one = used is not None
     opened = next((f for f in findings if f.state), None) if of_one else None
     body = "".join(
-        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_at_a_glance(f, after if of_one else None))}</b>; "
-        f"{_beside(f, after if of_one else None, f == opened)}"
+        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_at_a_glance(f, after if of_one else None))}</b>"
         f"{_used(used[f.detail]) if used and f.detail in used else ''}"
+        f"; {_beside(f, after if of_one else None, f == opened)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, after in zip(findings, (None, *findings), strict=False)

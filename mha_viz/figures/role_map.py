@@ -84,10 +84,10 @@ def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int]
 
 
 def _key(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:
-    """What the signs in cells mean, in the legend."""
+    """What the signs in cells mean, in the legend, where no square stands before them."""
     for state, sign in SIGNS.items():
         if any(finding.state == state for finding in findings):
-            yield Points([None], [None], 0, theme.muted, name=f"{escape(sign)} {STATE_WORDS[state]}")
+            yield Points([None], [None], 0, theme.paper, name=f"{escape(sign)} {STATE_WORDS[state]}")
 
 
 def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:

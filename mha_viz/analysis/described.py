@@ -96,7 +96,7 @@ class HeadRecipe(NamedTuple):
 def described(recipes: Recipes) -> list[HeadRecipe]:
     """The recipe of every head in order, averaged over the classes of query word as often as each occurs; explained on
     the other corpus where there is one. Raises CorpusError as :func:`shares_of`."""
-    shares, table = averaged(recipes, shares_of(recipes)), recipes.tables["explained"]
+    shares, table = mean_over_classes(recipes, shares_of(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
     return [_described(*each) for each in zip(shares, judged(table).to_numpy(), rows, strict=True)]
 
@@ -119,7 +119,7 @@ def _described(shares: Numbers, explained: Numbers, row: Any) -> HeadRecipe:
     return HeadRecipe(Head(int(row.layer), int(row.head)), parts, share, float(row.even), low, high)
 
 
-def averaged(recipes: Recipes, shares: Numbers) -> Numbers:
+def mean_over_classes(recipes: Recipes, shares: Numbers) -> Numbers:
     """Shares [class, head, rule] as [head, rule], averaged over the classes as often as each occurs in the corpus of
     ``recipes``; equally where that was not counted."""
     counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)

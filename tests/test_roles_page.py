@@ -319,7 +319,7 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 
 def _on_all_text(head: Head) -> str:
-    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
+    recipe = next(of.words(rule_plainly, how_sure=True) for of in of_heads("minilm", "") if of.head == head)
     return f"Usually {plain(recipe)}."
 
 
@@ -342,7 +342,7 @@ def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
     (drawn,) = [html.proto.body for html in visit().at.get("html") if 'class="mha-map"' in html.proto.body]
     (square,) = re.findall(r'aria-label="L3H1 \(4-2\): ([^"]*)"', drawn)
     assert square.startswith("pronoun → what it refers to, right in 66%; ")
-    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if str(of.head) == "L3H1")
+    recipe = next(of.words(rule_plainly, how_sure=True) for of in of_heads("minilm", "") if str(of.head) == "L3H1")
     assert f"; usually {recipe}; finds keys by " in unescape(square)
 
 

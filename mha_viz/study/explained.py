@@ -71,7 +71,7 @@ class OfRecipes(NamedTuple):
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
 
 
-def cells_of_document(heads: int, recipes: int) -> int:
+def count_cells(heads: int, recipes: int) -> int:
     """How many sums a document has in a model with this many heads in all."""
     return HALVES * heads * (recipes + 1)
 

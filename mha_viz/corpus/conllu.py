@@ -80,14 +80,14 @@ class _Reader:
             if not self._is_part and (self._relations.is_full or self._tags.is_full):
                 raise
             return
-        line = block[0][0]
+        first = block[0][0]
         if problem:
-            self.left_out.append(f"line {line}: {problem} {WITHOUT_TREE if words else ''}".rstrip())
+            self.left_out.append(f"line {first}: {problem} {WITHOUT_TREE if words else ''}".rstrip())
         heads = None if problem else [row.head - 1 if row.head else -1 for row in lines.words]
         self.brackets.read(lines.entities, heads, len(self.sentences), self._declared.chain)
         if words:
-            self.sentences.append(Sentence(words, (), self._document, line))
-            check_sentences(len(self.sentences), line, self._name)
+            self.sentences.append(Sentence(words, (), self._document, first))
+            check_sentences(len(self.sentences), first, self._name)
 
 
 def _tree_problem(rows: Sequence[WordLine]) -> str:

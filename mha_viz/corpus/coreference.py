@@ -16,7 +16,7 @@ MOST_SAID = 5  # mentions that are left out of a document, each with its line; o
 # The pattern matches in linear time: once a match begins it never fails, so no character is scanned from two starting
 # points; only white space and single brackets are skipped. Text that no bracket closes matches too, without the last
 # group.
-ENTITY_PARTS = re.compile(r"\(([^()\s]+)(\))?|([^()\s]+)(\))?")  # fields, ")" at once; other text, ")"
+ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")  # fields, ")" at once; other text, ")"
 
 
 class _Open(NamedTuple):
@@ -49,7 +49,9 @@ class Brackets:
         """Read the brackets of a sentence. ``heads``: the index of each word's head, −1 for none; None without a valid
         tree. ``chain_field``: the place of the chain among the fields of a bracket, None if it is not known."""
         if cells and (chain_field is None or heads is None):
-            why = "a sentence without a tree" if chain_field is not None else "# global.Entity names neither GRP nor eid"
+            why = (
+                "a sentence without a tree" if chain_field is not None else "# global.Entity names neither GRP nor eid"
+            )
             self._leave_out(f"line {cells[0].line}: {why}: its mentions are left out.")
             return
         span_heads = _SpanHeads(heads or ())
@@ -57,7 +59,9 @@ class Brackets:
             span_heads.move_to(cell.end - 1)
             parts = ENTITY_PARTS.findall(cell.text)
             if len(parts) > MAX_BRACKETS:
-                self._leave_out(f"line {cell.line}: {len(parts):,} brackets on one word: at most {MAX_BRACKETS} are read.")
+                self._leave_out(
+                    f"line {cell.line}: {len(parts):,} brackets on one word: at most {MAX_BRACKETS} are read."
+                )
             for opening, single, closing, closes in parts[:MAX_BRACKETS]:
                 chain = _chain(opening or closing, chain_field or 0, bool(opening))
                 if opening and not chain:
@@ -110,7 +114,7 @@ class Brackets:
 
 def _chain(bracket: str, field: int, opens: bool) -> str:
     """The chain that a bracket names; empty if it names none. A closing one may have the chain alone."""
-    fields = bracket.split("-")
+    fields = [field.strip() for field in bracket.split("-")]
     return fields[field] if len(fields) > field else "" if opens else fields[-1]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mha_viz.corpus.rows import lines_of
@@ -16,7 +16,6 @@ ROW_ID = re.compile(r"\d+(?:[-.]\d+)?")
 COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\b")
 RUN = re.compile(r"\t| {2,}")
 TAG = re.compile(r"O|[BIESLU]-\S+")  # of a named entity or a chunk, at the end of a line
-RECORD = re.compile(r"\{\s*\".*\}\s*")
 
 
 class Row(NamedTuple):
@@ -50,16 +49,25 @@ def is_conllu(lines: Sequence[str]) -> bool:
 def table_row(lines: Sequence[str]) -> Row | None:
     """The first line of another table, which most lines look like; None for text."""
     rows = _rows(lines)
-    kinds = (
-        ("columns separated by tabs", lambda row: "\t" in row.strip()),
-        ("words with tags behind them", lambda row: len(cells := row.split()) > 1 and bool(TAG.fullmatch(cells[-1]))),
-        ("records of JSON", lambda row: bool(RECORD.fullmatch(row))),
-    )
-    for looks, is_row in kinds:
+    for looks, is_row in _LOOKS.items():
         found = [number for number, row in rows if is_row(row)]
         if 2 * len(found) > len(rows):
             return Row(found[0], looks)
     return None
+
+
+def _ends_with_tag(row: str) -> bool:
+    cells = row.split()
+    return len(cells) > 1 and TAG.fullmatch(cells[-1]) is not None
+
+
+_LOOKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {
+        "columns separated by tabs": lambda row: "\t" in row.strip(),
+        "words with tags behind them": _ends_with_tag,
+        "records of JSON": lambda row: row.lstrip().startswith('{"') and row.rstrip().endswith("}"),
+    }
+)
 
 
 def _rows(lines: Sequence[str]) -> list[tuple[int, str]]:
@@ -74,7 +82,7 @@ def _is_id(cell: str) -> bool:
 def _by_single_spaces(rows: Sequence[str]) -> bool:
     """True where most lines begin with the number of a word and have as many columns, of which one is empty everywhere
     (“_”) or holds the numbers of heads; one line alone may be a sentence of numbers."""
-    split = [row.split() for row in islice(rows, MOST_LINES)]
+    split = [row.split() for row in rows]
     for count, _ in Counter(map(len, split)).most_common(1):
         same = [cells for cells in split if len(cells) == count and _is_id(cells[0])]
         if len(same) > 1 and 2 * len(same) > len(split) and count >= FEW_COLUMNS and same[0][0] == "1":

@@ -156,7 +156,16 @@ def _parts_of_file(
             alone = prefix is None or not (name or has_chains)
             spans.append((name if alone else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
             place += count
-        yield Part(shard, cut.kind, start._replace(declared=shard.declared), at, first, one.sentences, tuple(spans), prefix is not None)
+        yield Part(
+            shard,
+            cut.kind,
+            start._replace(declared=shard.declared),
+            at,
+            first,
+            one.sentences,
+            tuple(spans),
+            prefix is not None,
+        )
         first += one.sentences
         start = PartStart(start.lines + one.lines, start.sentences + one.sentences, name)
 

@@ -239,7 +239,7 @@ def test_names_of_roles_are_plain() -> None:
 
 
 def test_coreference_stands_beside_agreement() -> None:
-    beside = PRONOUN._replace(upos=0.7, upos_rule="agreement", beats_upos=True)
+    beside = PRONOUN._replace(upos=0.7, upos_rule="agreement", state="beats")
     assert best_baseline(beside) == ("nearest pronoun or subject that agrees", 0.7)
     assert "the better simple rule 50.0%, the rule “nearest pronoun or subject that agrees” 70.0%" in (
         standing_with_numbers(beside)

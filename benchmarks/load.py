@@ -50,7 +50,7 @@ class Crowd(NamedTuple):
 
 CROWDS = (
     *(Crowd(30, 1, 2.0), Crowd(50), Crowd(100, 1, 0.5), Crowd(150, 1, 2.0), Crowd(200, 2, 3.0)),
-    Crowd(100, 1, 0.5, busy=1),
+    *(Crowd(100, 1, 0.5, busy=1), Crowd(200, 2, 0.5, busy=1)),
     Crowd(300, least=25),  # more than one process can serve
 )
 # A busy machine refuses no newcomer: refusals are not what is measured.

@@ -21,8 +21,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.attention import Attention, Head, draws
 from mha_viz.errors import EvidenceMissingWarning, MhaVizError, MissingGlyphWarning, TextCutWarning
+from mha_viz.heads import Head
+from mha_viz.options import draws
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mha_viz.analysis.matching import in_runs
     from mha_viz.analysis.recipe_tables import Recipes, open_recipes
     from mha_viz.analysis.replication import replicate
+    from mha_viz.attention import Attention
     from mha_viz.attention.rollout import rollout
     from mha_viz.corpus.sources import iterate, open_corpus
     from mha_viz.corpus.treebank import Corpus, Sentence
@@ -128,9 +130,10 @@ __all__ = [
     "without",
 ]
 
-# Imported on first use, because some of them import torch, which takes seconds.
+# Imported on first use, because they import NumPy, and some of them torch, which takes seconds.
 _HOMES = MappingProxyType(
     {
+        "Attention": "mha_viz.attention",
         "Corpus": "mha_viz.corpus.treebank",
         "Encoder": "mha_viz.models.encoder",
         "Figure": "mha_viz.figure",

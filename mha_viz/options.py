@@ -6,11 +6,26 @@ The values are checked where they are used, by View and Size of ``mha_viz.figure
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict
 
-__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options"]
+__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "drawn", "draws"]
+
+_FIGURES: dict[str, Callable[..., Any]] = {}  # the functions for figures, files and tables, by name
+
+
+def draws(name: str, function: Callable[..., Any]) -> None:
+    """Register the function with which a reading is drawn, measured or saved. The package does so once, because
+    drawings, measures and files are on higher floors and imports only go down."""
+    if name in _FIGURES:
+        raise ValueError(f"Two functions draw {name}.")
+    _FIGURES[name] = function
+
+
+def drawn(name: str) -> Callable[..., Any]:
+    """Return the function that was registered under a name."""
+    return _FIGURES[name]
 
 
 class Options(TypedDict, total=False):

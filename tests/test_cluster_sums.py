@@ -47,7 +47,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def tasks_of(encoder: Encoder, layout: Layout, folder: str = "") -> list[PartTask]:
-    model, profiling = tasks.WorkerModel.opened_by(encoder), Summing(PASSES, BATCH)
+    profiling = Summing(PASSES, BATCH, measures.PROFILE._replace(rules=layout.rules))
+    model = tasks.WorkerModel.opened_by(encoder)
     return [PartTask(part, model, profiling, folder) for part in layout.parts]
 
 
@@ -190,17 +191,18 @@ def test_sums_by_other_definitions_are_measured_again(
 
 def test_the_key_of_sums_holds_all_that_they_depend_on(toy: Encoder, files: list[Path]) -> None:
     task = tasks_of(toy, laid_out("a", files[:1], 10**6))[0]
-    part, model = task.part, task.model
+    part, model, kind = task.part, task.model, task.measure.kind  # type: ignore[attr-defined]
     changed = [
-        task._replace(measure=Summing(PASSES[:1], BATCH)),
+        task._replace(measure=Summing(PASSES[:1], BATCH, kind)),
+        task._replace(measure=Summing(PASSES, BATCH)),
         task._replace(model=model._replace(revision="other")),
         task._replace(part=part._replace(first=1)),
         task._replace(part=part._replace(start=part.start._replace(lines=1))),
         task._replace(part=part._replace(shard=part.shard._replace(digest="other"))),
         task._replace(part=part._replace(documents=(("all", part.sentences),))),
     ]
-    assert len({task.key, *(one.key for one in changed)}) == 7
-    assert task._replace(measure=Summing(PASSES, 7), folder="/elsewhere").key == task.key
+    assert len({task.key, *(one.key for one in changed)}) == 8
+    assert task._replace(measure=Summing(PASSES, 7, kind), folder="/elsewhere").key == task.key
     several = tasks_of(toy, laid_out("ab", files, 10**6))[0]  # lines that are left out name their file
     path = part.shard._replace(path=str(Path(part.shard.path).with_name("other.conllu")))
     assert task._replace(part=part._replace(shard=path)).key == task.key

@@ -13,7 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.coreference import CHUNK, TYPES, Coreference, chunk, guessed, pack, types_of
+from mha_viz.analysis.coreference import (
+    CHUNK,
+    TYPES,
+    BesideAgreement,
+    Coreference,
+    agreeing,
+    chunk,
+    guessed,
+    pack,
+    types_of,
+)
+from mha_viz.analysis.intervals import Documents, newcombe
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Gap, GapRow, Mention, Sentence, Word
 from mha_viz.models.encoder import Encoder
@@ -23,12 +34,12 @@ from tests import brute
 
 
 def sentence_of(*words: str) -> Sentence:
-    """From "form UPOS chain chain…"; each mention is its one word. PRON3 is a third person."""
+    """From "form UPOS chain chain…"; each mention is its one word. PRON3 is a third person, + a plural, ^ a subject."""
     sentence_words, mentions = [], []
     for at, described in enumerate(words):
         form, upos, *chains = described.split()
-        features = "Number=Sing|Person=3" if upos.endswith("3") else "Person=1"
-        sentence_words.append(Word(form, upos.rstrip("3"), None, "", features))
+        features = f"Number={'Plur' if '+' in upos else 'Sing'}|Person={3 if '3' in upos else 1}"
+        sentence_words.append(Word(form, upos.rstrip("3+^"), 0, "nsubj:pass" * ("^" in upos), features))
         mentions += [Mention(chain, at, at + 1, at) for chain in chains]
     return Sentence(tuple(sentence_words), tuple(mentions))
 
@@ -136,6 +147,47 @@ def test_the_nearest_candidate_and_the_nearest_of_the_same_form() -> None:
     assert coreference.sums["baseline"].sum(axis=(0, 1))[TYPES.index("all")].tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "pronoun", "answer"),
+    [
+        (["Ann PROPN^", "him PRON3", "Eve PROPN", "it PRON3"], "he PRON3", 1),  # a pronoun of its kind, also an object
+        (["his PRON3", "Tom PROPN^", "HE PRON3", "Tim PROPN^"], "himself PRON3", 2),  # the nearest of these
+        (["Ann PROPN^", "cats NOUN+^", "Eve PROPN", "he PRON3^"], "she PRON3", 0),  # a subject of its number
+        (["cats NOUN+^", "Eve PROPN", "dogs NOUN+", "we PRON+^"], "it PRON3", 1),  # any word of its number
+        (["cats NOUN+^", "Eve PROPN^", "dogs NOUN+"], "them PRON3", 0),  # they is plural, whatever is annotated
+        (["cats NOUN+^", "Eve PROPN^"], "’em PRON3+", 0),  # of no kind: by its own number
+        (["them PRON3+^", "Eve PROPN"], "one PRON3", 1),  # a pronoun of no kind is like no other
+        (["cats NOUN+^", "they PRON3+", "we PRON+^"], "she PRON3", 2),  # none agrees: the nearest
+        (["it NOUN+", "Eve PROPN"], "its PRON3", 1),  # a noun is no pronoun
+    ],
+)
+def test_the_rule_of_agreement(earlier: list[str], pronoun: str, answer: int) -> None:
+    places = range(len(earlier))
+    text = sentence_of(*(f"{word} {place}" for place, word in enumerate(earlier)), f"{pronoun} 0")
+    (anaphor,) = chunk([text], [0]).anaphors
+    assert anaphor.candidates == tuple(places)
+    assert agreeing(anaphor, text.words) == answer
+
+
+def test_heads_are_compared_with_agreement_on_the_same_pronouns() -> None:
+    """Of three pronouns in two documents agreement gets two right: she → Eve, it → it, but Ann and Eve are alike to it
+    in the second. One head is right where it is, the other only where it is not."""
+    one = chunk([sentence_of("Eve PROPN 1", "it PRON3 2", "she PRON3 1", "it PRON3 2", "Eve PROPN 1")], [0])
+    other = chunk([sentence_of("Ann PROPN 1", "Eve PROPN 2", "she PRON3 1")], [0], 1)
+    first, second = (np.zeros((2, len(made.words), len(made.words)), np.float32) for made in (one, other))
+    first[0, [2, 3], [0, 1]] = first[1, [2, 3], [1, 0]] = second[0, 2, 1] = second[1, 2, 0] = 1
+    coreference = Coreference(2, 2)
+    coreference.add(first, one, 0)
+    coreference.add(second, other, 1)
+    assert coreference.sums["agreement"].tolist() == [[2, 0], [0, 0]]
+    beside = BesideAgreement.of(coreference.sums)
+    assert beside.n.tolist() == [2, 1]
+    assert beside.net.tolist() == [[0, -2], [0, 1]]
+    assert beside.outcomes.T.tolist() == [[2, 0, 0, 1], [0, 1, 2, 0]]
+    bounds = Documents(["a", "b"]).of_net(*beside)
+    assert [*map(tuple, bounds.T.tolist())] == [newcombe(2, 0, 0, 1), newcombe(0, 1, 2, 0)]
+
+
 # ---- Chunks ----------------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +232,10 @@ def test_every_sentence_is_in_one_chunk_and_no_two_could_be_joined(given_: list[
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["he", "He", "cat", "Ann"]), st.sampled_from(["PRON3", "PRON", "PROPN", "NOUN"]))
+        st.tuples(
+            st.sampled_from(["he", "Him", "they", "cat"]),
+            st.sampled_from(["PRON3", "PRON3+^", "PRON", "PROPN", "NOUN^", "NOUN+"]),
+        )
         .flatmap(lambda word: st.sets(st.sampled_from("1234"), max_size=2).map(lambda chains: (*word, *chains)))
         .map(" ".join),
         min_size=2,
@@ -197,10 +252,13 @@ def test_all_counts_are_those_of_the_plain_loops(words: list[str], seed: int) ->
         list(text.forms),
         [w.upos for w in text.words],
         [w.features for w in text.words],
+        [w.relation for w in text.words],
         [(m.chain, m.word) for m in text.mentions],
     )
     expected = brute.coreference([(plain, brute.Reading(block, list(range(len(words))), [], [], []))])
     sums = {name: array.sum(axis=(0, 1)) for name, array in coreference.sums.items()}
+    agreement = int(sums["n"][TYPES.index("third_person")]), int(sums["agreement"])
+    assert agreement == expected.get(("third_person", "agreement"), (0, 0))
     for i, kind in enumerate(TYPES):
         counts = [(int(sums["n"][i]), int(right)) for right in (*sums["correct"][i], *sums["baseline"][i])]
         assert counts == [expected.get((kind, who), (0, 0)) for who in (0, 1, "nearest", "same_form")]

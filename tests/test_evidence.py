@@ -88,6 +88,8 @@ def every_case(text: str, model: brute.Model) -> Iterator[Case]:
         for head, a in enumerate(reading.attention):
             w = brute.between_words(a, reading.words)
             for q in brute.questions(sentence) if len(sentence.forms) > 2 else ():
+                if q.group[1].split(":")[0] == "punct":  # no relation of syntax
+                    continue
                 if q.group[0] == "base" or (q.group[0] == "full" and ":" in q.group[1]):
                     answer = brute.answer(w, q)
                     weight = w[answer, q.asked] if q.direction == "head_to_dep" else w[q.asked, answer]
@@ -123,7 +125,8 @@ def rows(head: int, number: int, a: Any, reading: brute.Reading) -> Iterator[Cas
             if i + offset in plain:
                 yield Case(head, f"position {name}", number, word[i], word[inner], a[i][inner], inner == i + offset)
         marks = {"cls": reading.ends[answer] == "cls", "sep": reading.ends[answer] == "sep"}
-        for name, right in (marks | {"punctuation": reading.marks[answer]}).items():
+        on = marks | {"punctuation": reading.marks[answer], "both": any(marks.values())}
+        for name, right in on.items():
             yield Case(head, f"delimiter {name}", number, word[i], word[answer], a[i][answer], right)
         entropy = -sum(x * math.log(x) for x in a[i] if x > 0)
         yield Case(head, "broad entropy", number, word[i], word[answer], a[i][answer], entropy >= 0.78 * math.log(size))
@@ -211,7 +214,9 @@ def test_two_sentences_by_hand() -> None:
         [[0.1, 0.9], [0.9, 0.1]],
     )
     weights = [np.array([block], np.float32) for block in blocks]
-    selection.add_syntax(joined(weights, [relations.tree(sentence) for sentence in sentences]), weights, [0, 1, 2])
+    selection.add_syntax(
+        joined(relations, weights, [relations.tree(sentence) for sentence in sentences]), weights, [0, 1, 2]
+    )
     by_hand = {
         # of "Dogs" the largest weight is 0.3 on "bark"; of "dogs" 0.7 on "Big"
         ("nsubj dep_to_head", "right"): [(0, 0, 1, 0.3)],
@@ -244,7 +249,7 @@ def test_of_equal_weights_the_first_in_the_corpus_counts_in_any_order() -> None:
         selection = Selection(relations, 1)
         for number in order:
             block = np.array([[[0.5, weights[number], 0.1], [0.2, 0.6, 0.1], [0.1, 0.1, 0.1]]], np.float32)
-            selection.add_syntax(joined([block], [relations.tree(DOGS)]), [block], [number])
+            selection.add_syntax(joined(relations, [block], [relations.tree(DOGS)]), [block], [number])
         return selection.cases
 
     cases = added([0, 1, 2, 3])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.metrics import DELIMITERS, POSITIONS
+from mha_viz.analysis.metrics import ON_DELIMITERS, POSITIONS
 from mha_viz.analysis.rules import NAMES
 from mha_viz.figures.glosses import (
     PATTERNS,
@@ -42,7 +42,7 @@ def test_every_relation_and_role_that_was_measured_has_a_gloss() -> None:
         with table.open(newline="") as lines:
             relations = {row["relation"] for row in csv.DictReader(lines) if row["level"] == "full"}
         assert relations <= RELATIONS.keys()
-    assert {*DELIMITERS, *POSITIONS.values(), "third_person", "entropy"} == PATTERNS.keys()
+    assert {*ON_DELIMITERS, *POSITIONS.values(), "third_person", "entropy"} == PATTERNS.keys()
 
 
 def test_an_example_marks_the_two_words_that_are_linked() -> None:
@@ -103,6 +103,7 @@ def test_plain_words_find_the_role() -> None:
         ("preposition", "case"),
         ("article", "det"),
         ("[CLS]", "cls"),
+        ("special tokens together", "both"),
         ("broad", "entropy"),
         ("nmod:poss", "nmod:poss"),
         ("xcomp", "xcomp"),

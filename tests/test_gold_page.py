@@ -219,6 +219,8 @@ REST = [1.0, 0.0, 0.0, 0.0]
         ("position", "next", [REST, [0.6, 0, 0.4, 0], [0.4, 0.6, 0, 0], REST], False),
         ("delimiter", "cls", [REST, REST, REST, [0.4, 0, 0, 0.6]], True),  # (1 + 1 + 1 + 0.4) / 4
         ("delimiter", "sep", [REST, REST, REST, [0.4, 0, 0, 0.6]], False),
+        ("delimiter", "both", [[0.4, 0.2, 0.1, 0.3]] * 4, True),  # neither alone
+        ("delimiter", "both", [[0.25, 0.25, 0.25, 0.25]] * 4, False),
         ("broad", "entropy", [[0.25] * 4] * 4, True),
         ("broad", "entropy", [REST] * 4, False),
     ],
@@ -256,9 +258,9 @@ def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
         role["active"] == (name not in without and "0 of" not in role["words"]) for name, role in with_gold.items()
     )
     typed = [role for role in PageSession({"text": "She slept."}).badges["roles"] if role["role"] == "syntax"]
-    assert {role["standing"] for role in typed if role["active"]} == {"established", "a rule suffices"}
+    assert {role["standing"] for role in typed if role["active"]} == {"below the rule"}
     assert {role["standing"] for role in typed if not role["active"]} == {"not here"}
-    assert all(("no better than a simple rule (" in role["words"]) for role in typed if "suffices" in role["standing"])
+    assert all("The rule is told the parts of speech" in role["words"] for role in typed)
 
 
 def test_names_of_relations_are_never_markup() -> None:

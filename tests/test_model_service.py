@@ -167,6 +167,17 @@ def test_one_worker_reads_in_the_order_of_asking() -> None:
     assert all(a < b for a, b in pairwise(order))
 
 
+def test_the_queue_is_told_how_long_the_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, told = ModelService(), list[tuple[object, ...]]()
+    monkeypatch.setattr(service._turns, "submit", lambda _, *who: told.append(who))
+    monkeypatch.setattr(service, "asker", lambda: ("visitor", "tab"))
+    request = Request("toy", "the old cat slept .", "a dog ran .")
+    service.cached(verbs.read, request)
+    service.ask(verbs.effects_of, request, 0, [0, 1])
+    service.ask(verbs.load, "toy")
+    assert told == [("visitor", "tab", 30), ("visitor", "tab", 30), ("visitor", "tab", 0)]
+
+
 @pytest.mark.app
 def test_sentences_that_several_people_ask_for_are_read_once(minilm: Encoder) -> None:
     service, model = ModelService(), catalog.resolve("minilm")

@@ -17,7 +17,7 @@ from safetensors.numpy import load as load_tensors
 
 import mha_viz as mv
 from mha_viz import figure as figure_api
-from mha_viz.attention import Attention, Head, draws
+from mha_viz.attention import Attention, Head
 from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
 from mha_viz.figures import recipe
 from mha_viz.figures.difference import signed
@@ -25,6 +25,7 @@ from mha_viz.figures.layout import Size
 from mha_viz.figures.panels import Panel
 from mha_viz.figures.view import View
 from mha_viz.models.encoder import Encoder
+from mha_viz.options import draws
 from tests.readings import reading
 from tests.waiting import PATIENCE
 

@@ -21,7 +21,7 @@ from mha_viz.models.loading import load
 from mha_viz.study.pointers import point
 from mha_viz.study.run import Progress
 
-CORPUS = grammar.corpus(90)
+CORPUS = grammar.corpus(130)
 
 
 def accuracies(profile: mv.Profile, relation: str, direction: str) -> dict[Head, float]:
@@ -45,8 +45,8 @@ def test_accuracies_are_those_of_the_profile(direction: str, measured: mv.Profil
 
 
 def test_the_interval_is_that_of_a_loop_over_the_words() -> None:
-    """Each case by itself, and draw by draw; 90 documents, so that the interval is that of the draws."""
-    pointed, net, n = point(load("toy"), CORPUS), np.zeros(90), np.zeros(90)
+    """Each case by itself, and draw by draw; 130 documents, so that the interval is that of the draws."""
+    pointed, net, n = point(load("toy"), CORPUS), np.zeros(130), np.zeros(130)
     for number, sentence in enumerate(CORPUS.sentences):
         one = pointed[number]
         assert one is not None
@@ -54,8 +54,8 @@ def test_the_interval_is_that_of_a_loop_over_the_words() -> None:
             if gold.relation == "nsubj":
                 net[number] += (one.row[6, word] == gold.head) - float(one.row[0, word] == gold.head)
                 n[number] += 1
-    assert len({sentence.document for sentence in CORPUS.sentences}) == 90
-    draws = np.random.default_rng(0).integers(0, 90, (2000, 90)).tolist()
+    assert len({sentence.document for sentence in CORPUS.sentences}) == 130
+    draws = np.random.default_rng(0).integers(0, 130, (2000, 130)).tolist()
     differences = [sum(net[document] for document in draw) / sum(n[document] for document in draw) for draw in draws]
     (pair,) = mv.paired(CORPUS, "L1H2", "L0H0", "nsubj", model="toy")
     assert pair.n == n.sum()

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from mha_viz import files
-from mha_viz.analysis.findings import LATER, OTHER, Q
+from mha_viz.analysis.findings import AGREEMENT_ODD, BESIDE, DOCUMENTS, OTHER, RULE_Q, Q
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
@@ -21,16 +21,21 @@ from mha_viz.figures.role_words import standing_with_numbers
 from mha_viz.numerals import percent
 
 PROMISED = {
-    "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high,role_low,role_high,documents",
+    "syntax": "level,relation,direction,layer,head,n,correct,accuracy,ci_low,ci_high,role_low,role_high,documents,"
+    "both,rule_low,rule_high",
+    "choice": "relation,direction,layer,head,n,kind,choice_n,choice,nearest,side,random,choice_low,choice_high,"
+    "documents",
     "syntax_baselines": "level,relation,direction,baseline,detail,n,correct,accuracy",
     "position": "layer,head,offset,mass,share_of_maxima,mass_in_word,rows_in_word",
-    "delimiter": "layer,head,cls,sep,punctuation",
+    "delimiter": "layer,head,cls,sep,punctuation,both",
     "entropy": "layer,head,nats,normalised",
-    "coreference": "layer,head,mention_type,n,correct,accuracy,role_low,role_high,documents",
+    "coreference": "layer,head,mention_type,n,correct,accuracy,role_low,role_high,documents,both,rule_low,rule_high",
     "distance": "head_a,head_b,js",
     "roles": "layer,head,role,detail,score,baseline,gain,n,ci_low,ci_high,"
-    "upos_baseline,upos_rule,beats_upos,untrained,status,corpora,lowest_score,documents,"
-    "other_corpus,other_score,other_upos_baseline,other_upos_rule,q",
+    "upos_baseline,upos_rule,state,untrained,status,corpora,lowest_score,documents,"
+    "rule_low,rule_high,kind,choice_n,choice,nearest,choice_low,choice_high,"
+    "other_corpus,other_score,other_upos_baseline,other_upos_rule,other_rule_low,other_rule_high,other_kind,"
+    "other_choice_n,other_choice,other_nearest,other_choice_low,other_choice_high,q,rule_q",
 }
 FACTS = {"model": "tiny", "layers": 2, "heads": 1, "corpus": "née", "definitions": DEFINITIONS, "left_out": 0}
 
@@ -41,8 +46,8 @@ def profile_of(*names: str, rows: int = 2, **facts: Any) -> Profile:
     def cell(heading: str, row: int) -> Any:
         texts = {"level": "full", "relation": "nmod:poss", "direction": "head_row", "baseline": "pos", "role": "broad"}
         texts |= {"detail": "left NOUN", "mention_type": "all", "head_a": "L0H0", "head_b": "L1H0"}
-        if heading == "beats_upos":
-            return bool(row)
+        if heading == "state":
+            return "beats" if row else "below"
         if heading in texts and not (heading == "baseline" and names == ("roles",)):
             return texts[heading]
         return row if heading in ("layer", "head", "n", "correct", "offset", "n_even", "n_odd") else (row + 1) / 3
@@ -127,10 +132,10 @@ def test_an_empty_detail_is_read_as_an_empty_detail(tmp_path: Path) -> None:
 
 # ---- The roles alone -------------------------------------------------------------------------------------------------
 
-LINE = "1,0,broad,entropy,0.8,0.5,0.3,12,,,,,,0.6,established,EWT; GUM,0.7,,GUM,0.7,,,\n"
+LINE = f"1,0,broad,entropy,0.8,0.5,0.3,12,,,,,,0.6,established,EWT; GUM,0.7,{',' * 9}GUM,0.7{',' * 12}\n"
 OBJ = (
-    "2,3,syntax,obj head_row,0.8,0.5,0.3,12,0.7,0.9,0.75,nearest VERB to the left,True,0.1,"
-    "suggested,EWT,0.8,30,,,,,0.002\n"
+    '2,3,syntax,obj head_row,0.8,0.5,0.3,12,0.7,0.9,0.75,"nearest VERB, AUX or ADJ to the left",equals,0.1,'
+    f"suggested,EWT,0.8,30,-0.1,0.2,0.6,7,0.9,0.8,-0.02,0.04{',' * 12},0.002,0.03\n"
 )
 
 
@@ -140,22 +145,45 @@ def test_findings_are_the_lines_of_the_roles(tmp_path: Path) -> None:
     assert one[:7] == (Head(1, 0), "broad", "entropy", 0.8, 0.5, 0.3, 12)
     assert math.isnan(one.low)
     assert (one.status, one.corpora, one.lowest, one.untrained) == ("established", ("EWT", "GUM"), 0.7, 0.6)
-    assert (one.upos_rule, one.beats_upos) == ("", None)
+    assert (one.upos_rule, one.state, one.is_matched, other.is_matched) == ("", "", False, True)
     assert (other.low, other.high) == (0.7, 0.9)
-    assert (other.upos, other.upos_rule, other.beats_upos) == (0.75, "nearest VERB to the left", True)
+    assert (other.upos, other.upos_rule, other.state) == (0.75, "nearest VERB, AUX or ADJ to the left", "equals")
+    assert other.beside == (-0.1, 0.2, 0.6, 7, 0.9, 0.8, -0.02, 0.04)
     assert (other.corpora, other.documents, one.documents) == (("EWT",), 30, None)
     assert one.elsewhere is not None
     assert one.elsewhere[:2] == ("GUM", 0.7)
     assert other.elsewhere is None
-    assert other.q == 0.002
+    assert (other.q, other.rule_q) == (0.002, 0.03)
     assert math.isnan(one.q)
     assert read_findings(tmp_path / "nowhere") == ()
 
 
-OF_ROLES = sum(name in HEADINGS["roles"] for name in LATER)  # columns that the oldest tables of roles lack
+def test_a_profile_by_the_definitions_before_is_read_with_its_rule_of_one_part_of_speech(tmp_path: Path) -> None:
+    profile_of("roles").write(tmp_path)
+    old = "upos_baseline,upos_rule,beats_upos,untrained,status,corpora,lowest_score,documents,"
+    old = f"layer,head,role,detail,score,baseline,gain,n,ci_low,ci_high,{old}"
+    old += "other_corpus,other_score,other_upos_baseline,other_upos_rule,q\n"
+    line = "1,0,syntax,case dep_to_head,0.69,0.3,0.39,1969,0.6,0.7,0.52,nearest NOUN to the right,{},,established,"
+    lines = [
+        line.format(beats) + "EWT; GUM,0.68,300,GUM,0.68,0.63,nearest NOUN to the right,\n" for beats in (True, False)
+    ]
+    (tmp_path / "roles.csv").write_text(old + "".join(lines))
+    facts = json.loads((tmp_path / "profile.json").read_text("utf-8"))
+    facts = {n: f for n, f in facts.items() if n not in ("digests", "seal")} | {"definitions": "3"}
+    (tmp_path / "profile.json").write_text(json.dumps(facts))
+    for findings in (read_profile(tmp_path).findings(), read_findings(tmp_path)):
+        assert [finding.state for finding in findings] == ["beats", "below"]
+        assert findings[0].upos_rule == "nearest NOUN to the right"
+        assert math.isnan(findings[0].beside.rule_low)
+    (tmp_path / "profile.json").write_text(json.dumps(facts | {"definitions": "2"}))
+    with pytest.raises(CorpusError, match="definitions 2"):
+        read_profile(tmp_path)
 
 
-@pytest.mark.parametrize("later", [len((*OTHER, Q)), OF_ROLES])
+LAST = (*BESIDE, *OTHER, Q, RULE_Q)
+
+
+@pytest.mark.parametrize("later", [len(LAST), len((DOCUMENTS, *LAST))])
 def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: Path, later: int) -> None:
     profile_of("roles").write(tmp_path)
     for path in tmp_path.glob("**/roles.csv"):
@@ -167,11 +195,33 @@ def test_tables_of_older_versions_without_the_later_columns_are_read(tmp_path: P
     assert [*read_profile(tmp_path).tables["roles"]] == [*HEADINGS["roles"]]
     both = (*read_profile(tmp_path).findings(), *read_findings(tmp_path))
     assert {finding.elsewhere for finding in both} == {None}
-    assert ({finding.documents for finding in both} == {None}) == (later == OF_ROLES)
+    assert ({finding.documents for finding in both} == {None}) == (later > len(LAST))
     assert all(math.isnan(finding.q) for finding in both)
 
 
-PREVIOUS = "1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8,,,,,,\n"
+def test_a_table_of_mentions_of_an_older_version_says_nothing_of_agreement(tmp_path: Path) -> None:
+    profile_of("coreference_chosen").write(tmp_path)
+    path = tmp_path / "coreference_chosen.csv"
+    at = HEADINGS["coreference_chosen"].index(AGREEMENT_ODD)
+    lines = [line.split(",") for line in path.read_text("utf-8").splitlines()]
+    path.write_text("".join(",".join([*line[:at], *line[at + 1 :]]) + "\n" for line in lines), "utf-8")
+    facts = json.loads((tmp_path / "profile.json").read_text("utf-8"))
+    (tmp_path / "profile.json").write_text(json.dumps({n: f for n, f in facts.items() if n not in ("digests", "seal")}))
+    table = read_profile(tmp_path).tables["coreference_chosen"]
+    assert [*table] == [*HEADINGS["coreference_chosen"]]
+    assert table[AGREEMENT_ODD].isna().all()
+
+
+def test_a_table_of_delimiters_of_an_older_version_has_both_as_their_sum(tmp_path: Path) -> None:
+    profile_of("delimiter").write(tmp_path)
+    path = tmp_path / "delimiter.csv"
+    path.write_text("layer,head,cls,sep,punctuation\n0,0,0.25,0.5,0.125\n0,1,0.125,0.375,0\n", "utf-8")
+    facts = json.loads((tmp_path / "profile.json").read_text("utf-8"))
+    (tmp_path / "profile.json").write_text(json.dumps({n: f for n, f in facts.items() if n not in ("digests", "seal")}))
+    assert [*read_profile(tmp_path).tables["delimiter"]["both"]] == [0.75, 0.5]
+
+
+PREVIOUS = f"1,0,position,previous,0.8,0.1,0.7,120,,,,,,0.2,suggested,EWT,0.8{',' * 23}\n"
 
 
 @pytest.mark.parametrize(("share", "says"), [("0.24", False), ("0.25", True), ("0.613", True), ("", False)])
@@ -218,7 +268,7 @@ def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:
         "EWT",
         0.8,
         None,
-        *[None] * len((*OTHER, Q)),
+        *[None] * len(LAST),
     ]
     roles = pd.DataFrame([cells], columns=[*HEADINGS["roles"]])
     (finding,) = Profile(FACTS, {"roles": roles}).findings()

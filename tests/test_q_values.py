@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_viz.analysis.established import establish
-from mha_viz.analysis.intervals import wilson
+from mha_viz.analysis.intervals import newcombe, wilson
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.analysis.q_values import at_least, looked_at, q_values
 from mha_viz.files.assets import asset
@@ -113,6 +113,38 @@ def test_a_rule_that_is_never_right_counts_as_right_once() -> None:
     assert p_of(2, n=4, rule=0) == pytest.approx(float(by_fractions(2, 4, Fraction(1, 4))))
 
 
+def rule_p_of(both: float, correct: int = 60, **more: float) -> float:
+    """Beside a rule by parts of speech that is right in 50 cases of 100."""
+    cell = {"head": 1, "n": 100, "correct": correct, "both": both, **more}
+    return float(looked_at(of_treebank(cell, rule=30).tables)["rule_p"].iloc[0])
+
+
+def test_against_the_rule_by_parts_of_speech_only_cases_that_differ_count() -> None:
+    """Both are right in 45 cases, the head alone in 15, the rule alone in 5."""
+    assert rule_p_of(45) == pytest.approx(float(by_fractions(15, 20, Fraction(1, 2))))
+    assert rule_p_of(50) == pytest.approx(float(by_fractions(10, 10, Fraction(1, 2))))
+    assert rule_p_of(40, correct=40) == 1  # the rule alone in 10
+
+
+def test_documents_that_vary_leave_fewer_cases_that_differ() -> None:
+    plain = newcombe(45, 15, 5, 35)
+    half = (plain.high - plain.low) / 2
+    wide = {"rule_low": plain.low - half, "rule_high": plain.high + half}  # twice as wide: a quarter of the cases
+    assert rule_p_of(45, **wide) == pytest.approx(float(by_fractions(3, 5, Fraction(1, 2))))
+    assert rule_p_of(45, rule_low=0.1, rule_high=0.1) == rule_p_of(45)
+
+
+def test_a_table_that_did_not_count_both_tests_no_rule() -> None:
+    table = looked_at(of_treebank({"head": 1, "n": 100, "correct": 60}).tables)
+    assert table["rule_p"].isna().all()
+    assert table["rule_q"].isna().all()
+
+
+def test_punctuation_is_not_tested() -> None:
+    cells = ({"relation": name, "head": 1, "n": 100, "correct": 60} for name in ("obj", "punct"))
+    assert [*looked_at(of_treebank(*cells).tables)["detail"]] == ["obj head_row"]
+
+
 def test_no_case_is_no_test() -> None:
     table = looked_at(of_treebank({"head": 0, "n": 0, "correct": 0}, {"head": 1, "n": 0, "correct": 0}, rule=0).tables)
     assert table["p"].isna().all()
@@ -151,10 +183,11 @@ def test_coreference_is_tested_against_the_better_rule_on_third_person_pronouns(
     assert len(pronouns) == 8
     assert set(pronouns["n"]) == {416}
     assert set(pronouns["rule"]) == {203}  # 0.488 of them
-    assert len(table) == 8 * (20 * 3 + 1)
+    assert set(pronouns["by_rule"]) == {319}  # 0.767, by agreement
+    assert len(table) == 8 * (19 * 3 + 1)
 
 
-@pytest.mark.parametrize(("name", "most"), [("minilm/ewt", 6.1e-6), ("minilm/gum", 0.005), ("toy/grammar", 2.5e-9)])
+@pytest.mark.parametrize(("name", "most"), [("minilm/ewt", 6.4e-6), ("minilm/gum", 0.005), ("toy/grammar", 2.5e-9)])
 def test_a_profile_has_q_in_its_tables_of_roles(name: str, most: float) -> None:
     profile = read_profile(asset("profiles") / name)
     tests = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["q"]
@@ -162,6 +195,14 @@ def test_a_profile_has_q_in_its_tables_of_roles(name: str, most: float) -> None:
     assert {key: q for key, q in by_role.items() if not math.isnan(q)} == pytest.approx(
         {key: q for key, q in tests.items() if key in by_role}, rel=1e-8
     )
+    rule_q = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["rule_q"]
+    for finding in profile.findings():
+        if finding.upos_rule:
+            assert finding.rule_q == pytest.approx(rule_q[finding.role, finding.detail, *finding.head], rel=1e-8)
+    rule_q = looked_at(profile.tables).set_index(["role", "detail", "layer", "head"])["rule_q"]
+    for finding in profile.findings():
+        if finding.upos_rule:
+            assert finding.rule_q == pytest.approx(rule_q[finding.role, finding.detail, *finding.head], rel=1e-8)
     assert 0 < max(q for q in by_role.values() if not math.isnan(q)) < most
     assert profile.tables["candidates"]["q"].notna().sum() >= sum(not math.isnan(q) for q in by_role.values())
 

@@ -10,9 +10,10 @@ import pytest
 
 from mha_viz.analysis import roles
 from mha_viz.analysis.coreference import TYPES, Coreference
-from mha_viz.analysis.intervals import Documents, wilson
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
+from mha_viz.analysis.intervals import Documents, newcombe, wilson
 from mha_viz.analysis.metrics import OFFSETS, POSITIONS, Patterns, no_maxima, share
-from mha_viz.analysis.syntax import Gold, RelationRow, Relations
+from mha_viz.analysis.syntax import CHOICES, OF_KIND, Gold, RelationRow, Relations
 from mha_viz.corpus.treebank import Sentence, Word
 
 NEXT = list(POSITIONS).index(1)
@@ -93,6 +94,15 @@ def test_a_delimiter_takes_more_than_six_tenths() -> None:
     assert listed[0].score == pytest.approx(0.61)
 
 
+def test_both_special_tokens_together_are_a_delimiter_where_neither_alone_is() -> None:
+    sums, control = patterns(5), patterns(5)
+    sums["delimiter"][:] = [[3.0, 3.1, 0], [3.0, 3.0, 0], [6.1, 1, 0], [0.5, 6.1, 0], [2.5, 3.5, 0.5]]  # of 10 rows
+    sums["even_delimiter"][:], control["delimiter"][4] = (1, 1.5, 2), (2, 3.5, 9)
+    listed = list(roles.delimiting(sums, control))
+    assert names(listed) == [(2, "cls"), (3, "sep"), (0, "both")]  # six tenths of head 1 and 4 are not more
+    assert (listed[2].score, listed[2].baseline, listed[2].untrained) == pytest.approx((0.61, 0.25, 0.55))
+
+
 def test_broad_is_078_of_the_possible_entropy_or_more() -> None:
     sums = patterns(3)
     sums["normalised"][:] = [1.5598, 1.56, 1.9]
@@ -111,18 +121,29 @@ def counts(
     n: Halves, offset: Halves, *heads: dict[int, Halves], upos: Halves = (0, 0), documents: int = 1
 ) -> roles.SyntaxCounts:
     """Counts in which every row is like obj: cases, right guesses of the best offset and of the nearest VERB to the
-    left, and for each head direction → right answers; divided equally among the documents."""
-    gold = Gold(np.zeros(PLACES, np.int64), np.zeros((*PLACES, 20), np.int64), np.zeros((*PLACES, 2, 2), np.int64))
+    left, and for each head direction → right answers; divided equally among the documents. Of the right guesses of that
+    rule a head gets as many as it can; two cases of ten are of words of one kind, of which it chooses rightly."""
+    bases = (2, 3, 1)
+    gold = Gold(np.zeros(PLACES, np.int64), np.zeros((*PLACES, 20), np.int64), np.zeros(bases, np.int64))
     correct = np.zeros((documents, 2, 3, 1, len(heads)), np.int32)
     cases = np.zeros((documents, *PLACES), np.int64)
+    ruled, both = np.zeros_like(cases), np.zeros((*PLACES, len(heads)), np.int64)
+    kinds = np.zeros((documents, 3, 1, len(heads), len(OF_KIND)), np.int32)
+    choices = np.zeros((*bases, len(heads), len(CHOICES)))
     for half in (0, 1):
-        gold.n[half], gold.offset[half, ..., 9], gold.upos[half, ..., 0, 1] = n[half], offset[half], upos[half]
-        cases[:, half] = n[half] // documents
+        gold.n[half], gold.offset[half, ..., 9], gold.kinds[half] = n[half], offset[half], n[half] // 5
+        cases[:, half], ruled[:, half] = n[half] // documents, upos[half] // documents
         for head, by_direction in enumerate(heads):
             for direction, right in by_direction.items():
                 correct[:, half, direction, :, head] = right[half] // documents
-    untrained = np.full((*PLACES, 2), 7)
-    return roles.SyntaxCounts(OBJ, gold, Documents([str(d) for d in range(documents)]), cases, correct, untrained)
+                both[half, direction, :, head] = min(right[half], upos[half])
+        choices[half, ..., CHOICES.index("kind")] = n[half] // 10
+        choices[half, ..., CHOICES.index("right")] = n[half] // 10
+        kinds[..., :2] += n[half] // 10 // documents
+    named = np.zeros((2, 2, len(OBJ.rows), len(OBJ.upos)), bool)
+    named[:, 0, :, OBJ.upos.index("VERB")] = True
+    counted = (cases, correct, ruled, both, kinds, choices, named, np.full((*PLACES, 2), 7))
+    return roles.SyntaxCounts(OBJ, gold, Documents([str(d) for d in range(documents)]), *counted)
 
 
 def suggested(*args: Any, **more: Any) -> list[roles.Role]:
@@ -144,15 +165,15 @@ def test_the_lower_end_of_the_interval_lies_ten_points_above_the_offset() -> Non
 
 
 def test_exactly_ten_points_are_enough() -> None:
-    assert len(candidates((300, 300), (150, 150), {0: (180, 180)}, documents=60)) == 1  # the interval is 0.6 to 0.6
+    assert len(candidates((600, 600), (300, 300), {0: (360, 360)}, documents=120)) == 1  # the interval is 0.6 to 0.6
     assert candidates((100, 100), (51, 50), {0: (60, 60)}, documents=1) == []
 
 
 def test_the_interval_is_over_documents() -> None:
-    of_sixty = counts((300, 300), (150, 150), {0: (180, 180)}, documents=60)
-    (role,) = roles.candidate_syntax(of_sixty)
-    assert (role.interval, role.documents) == ((0.6, 0.6), 60)  # every document is right in 6 of 10
-    assert of_sixty.intervals[0, BASE, :, 0].tolist() == pytest.approx([0.6, 0.6])
+    of_many = counts((600, 600), (300, 300), {0: (360, 360)}, documents=120)
+    (role,) = roles.candidate_syntax(of_many)
+    assert (role.interval, role.documents) == ((0.6, 0.6), 120)  # every document is right in 6 of 10
+    assert of_many.intervals[0, BASE, :, 0].tolist() == pytest.approx([0.6, 0.6])
 
 
 def test_fewer_than_a_hundred_cases_are_not_enough() -> None:
@@ -190,37 +211,60 @@ def test_of_a_relation_without_subtype_there_is_one_role() -> None:
     assert [role.detail for role in listed] == ["obj head_to_dep"]  # not once more for the full one and the aggregates
 
 
-def test_a_role_names_the_rule_by_part_of_speech_and_beats_it_or_not() -> None:
-    rules = [candidates((100, 100), (20, 20), {0: (90, 90)}, upos=upos)[0].rule for upos in ((90, 89), (90, 90))]
-    name = f"nearest {OBJ.upos[1]} to the left"
-    assert name == "nearest VERB to the left"
-    assert rules == [roles.Rule(name, 179 / 200, True), roles.Rule(name, 180 / 200, False)]  # as well is not better
+def test_a_role_names_the_rule_by_parts_of_speech_and_what_the_head_does_to_it() -> None:
+    def rule(upos: Halves) -> roles.Rule:
+        (role,) = candidates((100, 100), (20, 20), {0: (90, 90)}, upos=upos)
+        assert role.rule is not None
+        return role.rule
+
+    # of one document, by Newcombe: none is right alone in both directions
+    assert rule((90, 89)) == ("nearest VERB to the left", 179 / 200, newcombe(179, 1, 0, 20))
+    expected = {(90, 90): EQUALS, (90, 89): EQUALS, (80, 80): BEATS, (100, 100): BELOW, (90, 91): EQUALS}
+    assert {upos: rule(upos).state for upos in expected} == expected
     (odd,) = suggested((100, 100), (20, 20), {0: (90, 90)}, upos=(100, 89))
-    assert odd.rule == roles.Rule(name, 0.89, True)  # of the odd sentences only
+    assert odd.rule is not None
+    assert odd.rule.score == 0.89  # of the odd sentences only
+
+
+def test_a_role_says_how_the_head_chooses_among_words_of_one_kind() -> None:
+    (role,) = candidates((100, 100), (20, 20), {0: (90, 90)})
+    assert role.choice == roles.Choice(0.5, 20, 1.0, 0.0, newcombe(0, 20, 0, 0), "left", 0.0, 1)
+    none_of_kind = counts((100, 100), (20, 20), {0: (90, 90)})
+    none_of_kind.choices[:], none_of_kind.kinds[:] = 0, 0
+    (role,) = roles.candidate_syntax(none_of_kind)
+    assert role.choice is not None
+    assert (role.choice.n, role.choice.kind, math.isnan(role.choice.right)) == (0, 0.0, True)
+
+
+def test_punctuation_names_no_role() -> None:
+    words = (Word("go", "VERB", None, "root"), Word("it", "PRON", 0, "obj"), Word("!", "PUNCT", 0, "punct"))
+    relations = Relations([Sentence(words)])
+    assert [relations.rows[row].relation for row in roles.named_rows(relations)] == ["obj"]
 
 
 def test_the_choice_is_made_on_even_and_both_halves_are_kept() -> None:
     made = counts((200, 100), (100, 50), {0: (90, 90)}, {1: (120, 30)}, {2: (120, 99)})
-    made.gold.offset[1, 1, BASE, 4], made.gold.upos[1, 1, BASE, 1, 0] = 60, 80  # better ones, among the odd
-    choice = next(c for c in roles.choose(OBJ, made.gold, made.by_row) if c.row == BASE)
+    made.gold.offset[1, 1, BASE, 4], made.ruled[0, 1, 1, BASE] = 60, 80  # better ones, among the odd
+    choice = next(c for c in roles.choose(made) if c.row == BASE)
     assert (choice.direction, choice.head) == (1, 1)  # among equals the first direction
     assert (choice.n, choice.correct, choice.offset, choice.upos) == ((200, 100), (120, 30), 60, 80)
 
 
 def test_a_relation_without_a_case_in_even_sentences_has_no_choice() -> None:
     made = counts((0, 100), (0, 50), {0: (0, 90)})
-    assert list(roles.choose(OBJ, made.gold, made.by_row)) == []
+    assert list(roles.choose(made)) == []
     assert list(roles.suggested_syntax(made)) == []
 
 
 # ---- Coreference ----------------------------------------------------------------------------------------------------
 
 
-def coreferential(n: int, right: int, nearest: int, alike: int) -> Any:
+def coreferential(n: int, right: int, nearest: int, alike: int, agreement: int = 0, both: int = 0) -> Any:
     at = TYPES.index("third_person")
     sums = Coreference(1).sums
     sums["n"][0, 1, at], sums["correct"][0, 1, at, 0] = n, right
     sums["baseline"][0, 1, at] = nearest, alike
+    sums["agreement"][0, 1], sums["both"][0, 1, 0] = agreement, both
     return list(roles.coreferential(sums, Documents([""]), sums))
 
 
@@ -231,6 +275,18 @@ def test_ten_points_over_the_better_baseline_make_a_coreferential_head() -> None
     assert role.interval == wilson(75, 100)
     assert coreferential(100, 59, 40, 50) == []
     assert coreferential(100, 75, 70, 50) == []  # the other baseline is the better one
+
+
+@pytest.mark.parametrize(
+    ("agreement", "both", "state"), [(60, 58, BEATS), (74, 70, EQUALS), (75, 75, EQUALS), (95, 75, BELOW)]
+)
+def test_beside_a_coreferential_head_stands_the_rule_of_agreement(agreement: int, both: int, state: str) -> None:
+    (role,) = coreferential(100, 75, 40, 50, agreement, both)
+    assert role.rule is not None
+    assert role.rule[:2] == ("agreement", agreement / 100)
+    assert role.rule.interval == newcombe(both, 75 - both, agreement - both, 25 - agreement + both)
+    assert role.rule.state == state
+    assert (role.baseline, role.gain) == (0.5, 0.25)  # the role does not depend on it
 
 
 def test_exactly_ten_points_are_enough_here_too() -> None:

@@ -383,3 +383,12 @@ def test_an_archive_that_is_cut_is_called_cut(tmp_path: Path, suffix: str) -> No
         path = written(tmp_path, f"cut.{suffix}", whole[:length])
         with pytest.raises(CorpusError, match=rf"cut\.{suffix} is cut: .* Copy or download it again"):
             cut(str(path))
+
+
+def test_a_treebank_without_its_words_is_refused_whatever_the_shards(tmp_path: Path) -> None:
+    blank = conllu(line(1, "_", 2, "nsubj"), line(2, "_", 0, "root"))
+    given = conllu(line(1, "Dogs", 2, "nsubj"), line(2, "bark", 0, "root"))
+    path = written(tmp_path, "t.conllu", blank + given + blank)
+    with pytest.raises(CorpusError, match="4 of its 6 words are “_”"):
+        laid_out("t", [path], 1)
+    assert len(laid_out("t", [written(tmp_path, "u.conllu", blank + given)], 1).parts) == 2

@@ -211,6 +211,30 @@ def test_what_is_kept_is_said(files: dict[str, int], options: dict[str, Any], sa
     assert said.replace("{}", str(tmp_path)) in stops.kept_in_words(argparse.Namespace(**given), begun)
 
 
+IN_AN_IMPORT = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+
+class Press(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == "numpy":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+from mha_viz.cli import run
+assert "numpy" not in sys.modules
+run()
+"""
+
+
+def test_the_begin_of_a_process_hears_it() -> None:
+    """Large libraries are imported once Ctrl-C is heard; before, a traceback was printed."""
+    command, environment = process.python("-c", IN_AN_IMPORT, "models")
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert_stopped(ended.returncode, ended.stderr)
+    assert "Nothing was written" in ended.stderr
+
+
 def test_the_end_of_a_process_hears_it(tmp_path: Path) -> None:
     """Leave whole what was printed and written; before, Python ended with 0 and a traceback."""
     script = "import atexit, sys, time\nfrom mha_viz.cli import run\natexit.register(time.sleep, 30)\nrun()\n"

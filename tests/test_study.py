@@ -20,6 +20,7 @@ from mha_viz.corpus.limits import MAX_LABEL, MAX_LABELS
 from mha_viz.corpus.reading import read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import Cancelled, CorpusError, ShapeError
+from mha_viz.study.measures import PROFILE
 from mha_viz.study.plan import batches, plan
 from mha_viz.study.run import Progress, Run, study
 from mha_viz.study.sums import PASSES, Sums, merged
@@ -256,26 +257,27 @@ def test_syntax(both: Both) -> None:
 
 def test_baselines_of_syntax(both: Both) -> None:
     sentences = [sentence for sentence, _ in both.loops.of()]
-    options = {
-        "offset": brute.offset_baseline(sentences),
-        "pos": brute.upos_baseline(sentences),
-        "untrained": both.untrained_syntax,
-    }
+    options = {"offset": brute.offset_baseline(sentences), "untrained": both.untrained_syntax}
     best = {name: brute.best_of(counts) for name, counts in options.items()}
+    rules = brute.set_rules([sentence for sentence, _ in both.loops.of(0)])
+    best["pos"] = brute.by_set_rules(sentences, rules)
     lines = list(both.lines("syntax_baselines"))
     assert len(lines) == sum(map(len, best.values()))
     for x in lines:
-        group, rule = (x.level, x.relation), _parsed_choice(x.baseline, x.detail, both.encoder.heads)
+        group = x.level, x.relation
         assert (x.n, x.correct) == best[x.baseline][group, x.direction]
-        assert options[x.baseline][group, x.direction, rule] == (x.n, x.correct)  # the detail is one that does it
+        if x.baseline == "pos":
+            side, *tags = str(x.detail).split() if isinstance(x.detail, str) and x.detail else [None]
+            assert (side, {*tags}) == rules.get((group, x.direction), (None, set()))
+        else:  # the detail is one that does it
+            rule = _parsed_choice(x.baseline, x.detail, both.encoder.heads)
+            assert options[x.baseline][group, x.direction, rule] == (x.n, x.correct)
         assert x.accuracy == pytest.approx(x.correct / x.n, abs=1e-12)
 
 
 def _parsed_choice(baseline: str, detail: str, heads: int) -> Any:
     if baseline == "offset":
         return int(detail)
-    if baseline == "pos":
-        return tuple(detail.split())
     layer, head = detail.removeprefix("L").split("H")
     return int(layer) * heads + int(head)
 
@@ -283,7 +285,8 @@ def _parsed_choice(baseline: str, detail: str, heads: int) -> Any:
 def test_the_head_that_is_chosen_on_even_sentences(both: Both) -> None:
     even, odd = (brute.syntax(both.loops.of(half)) for half in (0, 1))
     sentences = [s for s, _ in both.loops.of(1)]
-    offset, upos = (brute.best_of(f(sentences)) for f in (brute.offset_baseline, brute.upos_baseline))
+    offset = brute.best_of(brute.offset_baseline(sentences))
+    upos = brute.by_set_rules(sentences, brute.set_rules([sentence for sentence, _ in both.loops.of(0)]))
     untrained = brute.best_of(brute.syntax(both.untrained.of(1)))
     accuracies: dict[Any, list[float]] = {}
     for (group, _, _), (n, correct) in even.items():
@@ -331,6 +334,7 @@ def test_what_stays_within_a_word(both: Both) -> None:
 @pytest.mark.parametrize("untrained", [False, True], ids=["trained", "untrained"])
 def test_delimiters(both: Both, untrained: bool) -> None:
     expected = brute.delimiter((both.untrained if untrained else both.loops).readings)
+    assert all(x.both == pytest.approx(x.cls + x.sep) for x in both.lines("delimiter", untrained=untrained))
     rows = [(x.cls, x.sep, x.punctuation) for x in both.lines("delimiter", untrained=untrained)]
     assert np.array(rows) == pytest.approx(np.array(expected), abs=1e-6)
 
@@ -366,6 +370,8 @@ def test_coreference(both: Both, untrained: bool) -> None:
 def test_baselines_of_coreference(both: Both) -> None:
     expected = brute.coreference(both.loops.chunks)
     untrained = brute.coreference(both.untrained.chunks)
+    rules = [x.baseline for x in both.lines("coreference_baselines") if x.mention_type == "third_person"]
+    assert rules == [*NAMED, "untrained"]
     for x in both.lines("coreference_baselines"):
         if x.baseline == "untrained":
             count = untrained[x.mention_type, _parsed_choice(x.baseline, x.detail, both.encoder.heads)]
@@ -377,7 +383,7 @@ def test_baselines_of_coreference(both: Both) -> None:
             assert (x.n, x.correct) == expected[x.mention_type, x.baseline]
 
 
-NAMED = ("nearest", "same_form")
+NAMED = ("nearest", "same_form", "agreement")
 
 
 def test_gap(both: Both) -> None:
@@ -395,6 +401,8 @@ def roles_by_loops(loops: brute.Results) -> set[tuple[int, str, str]]:
     for head, (_, normalised) in enumerate(brute.entropy(loops.readings)):
         masses = zip(("cls", "sep", "punctuation"), delimiter[head], strict=True)
         expected |= {(head, "delimiter", name) for name, mass in masses if mass > 0.6}
+        cls, sep, _ = delimiter[head]
+        expected |= {(head, "delimiter", "both")} if cls + sep > 0.6 >= max(cls, sep) else set()
         expected |= {(head, "broad", "entropy")} if normalised >= 0.78 else set()
         for offset, name in ((-1, "previous"), (0, "same"), (1, "next")):
             mass, share = position[head, offset]
@@ -536,11 +544,14 @@ def test_the_sums_of_two_parts_add_up_to_those_of_the_whole(
 
 def test_sums_of_two_corpora_add_up_by_name(small: Encoder) -> None:
     corpora = [read_conllu(treebank(mill=MILL)), read_conllu(treebank(lake=LAKE))]
-    runs = [Run((small,), corpora[0]), Run((small,), corpora[1], first=len(corpora[0].sentences))]
+    whole = Run((small,), read_conllu(CORPUS))
+    kind = PROFILE._replace(rules=whole.shard.rules)  # those of the whole corpus
+    first = len(corpora[0].sentences)
+    runs = [Run((small,), corpora[0], kind=kind), Run((small,), corpora[1], first=first, kind=kind)]
     assert runs[0].shard.relations.names != runs[1].shard.relations.names
     both = merged([run.measured() for run in runs[::-1]])
     assert [*both.documents] == ["mill", "lake"]
-    assert_sums_equal(both, Run((small,), read_conllu(CORPUS)).measured())
+    assert_sums_equal(both, whole.measured())
 
 
 class Stop:

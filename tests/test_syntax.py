@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis.intervals import Documents
+from mha_viz.analysis.nearest import NearestRule, choose_rules, nearest_words, tally
 from mha_viz.analysis.syntax import (
+    CHOICES,
     DIRECTIONS,
     OFFSETS,
-    SIDES,
     RelationRow,
     Relations,
     Syntax,
     best_offset,
-    best_upos,
     cases,
     gold,
     joined,
@@ -41,6 +41,8 @@ class Counted(NamedTuple):
 
     relations: Relations
     gold: Any
+    ruled: Any  # [half, direction, row]
+    rules: Any
     by_row: Any  # [half, direction, row, head]
     sums: Any
 
@@ -56,14 +58,16 @@ def counted(sentences: Sequence[Sentence], blocks: Sequence[Any]) -> Counted:
     relations = Relations(sentences)
     blocks = [np.array(block, np.float32) for block in blocks]
     blocks = [block[None] if block.ndim == 2 else block for block in blocks]
+    rules = choose_rules(tally(sentences[::2]), relations)
+    trees = [relations.tree(sentence, rules) for sentence in sentences]
     syntax = Syntax(relations, len(blocks[0]))
     for part in (slice(0, 1), slice(1, None)):  # a batch of one, and the others together
         numbers = range(len(sentences))[part]
-        trees = [relations.tree(sentences[number]) for number in numbers]
-        if trees:
-            syntax.add(joined(blocks[part], trees), numbers)
+        if numbers:
+            syntax.add(joined(relations, blocks[part], trees[part]), numbers)
     by_row = np.einsum("nhdrk,rt->hdtk", syntax.sums["correct"], relations.member)
-    return Counted(relations, gold(relations, list(enumerate(sentences))), by_row, syntax.sums)
+    _, ruled = cases(relations, [*enumerate(trees)], Documents([""] * len(trees)))
+    return Counted(relations, gold(relations, [*enumerate(trees)]), ruled[0], rules, by_row, syntax.sums)
 
 
 MICE = sentence_of("the DET 2 det", "cat NOUN 3 nsubj", "saw VERB 0 root", "mice NOUN 3 obj")
@@ -217,48 +221,74 @@ def test_of_offsets_that_tie_the_nearer_then_the_negative_one_is_the_best() -> N
     assert best(m10=5, m1=4) == (-10, 5)
 
 
-def test_of_parts_of_speech_that_tie_the_first_by_name_then_the_left_side_is_the_best() -> None:
-    assert best_upos(np.array([[0, 3, 3], [1, 3, 4]])) == (1, 2, 4)  # [side, upos]
-    assert best_upos(np.array([[0, 0, 3], [0, 3, 0]])) == (1, 1, 3)  # the second by name to the right, not the third
-    assert best_upos(np.array([[0, 3, 0], [0, 3, 0]])) == (0, 1, 3)
-
-
 def test_cases_are_counted_by_document_and_half() -> None:
     sentences, documents = [MICE, MICE, NMODS], Documents(["a", "b", "a"])
     relations = Relations(sentences)
-    counted = cases(relations, list(enumerate(sentences)), documents)
+    trees = [*enumerate(map(relations.tree, sentences))]
+    counted, ruled = cases(relations, trees, documents)
     every = relations.rows.index(RelationRow("agg", "all"))
     assert counted[:, :, DIRECTIONS.index("dep_to_head"), every].tolist() == [[3 + 5, 0], [0, 3]]
     assert counted[:, :, DIRECTIONS.index("head_row"), every].tolist() == [[2 + 2, 0], [0, 2]]
-    np.testing.assert_array_equal(counted.sum(axis=0), gold(relations, list(enumerate(sentences))).n)
+    np.testing.assert_array_equal(counted.sum(axis=0), gold(relations, trees).n)
+    assert not ruled.any(), "without a rule"
 
 
 def test_right_answers_are_counted_by_document() -> None:
     relations = Relations([MICE])
     syntax = Syntax(relations, 1, documents=2)
     blocks = [np.array([LOOKS], np.float32) for _ in range(3)]
-    syntax.add(joined(blocks, [relations.tree(MICE)] * 3), [0, 2, 3], [1, 0, 1])
+    syntax.add(joined(relations, blocks, [relations.tree(MICE)] * 3), [0, 2, 3], [1, 0, 1])
     right = syntax.sums["correct"][:, :, DIRECTIONS.index("dep_to_head"), :, 0].sum(axis=2)  # [document, half]
     assert right.tolist() == [[2, 0], [2, 2]]
 
 
-def upos(counts: Counted, direction: str, relation: str, side: str, tag: str) -> int:
-    return right(counts, "upos", direction, relation, SIDES.index(side), counts.relations.upos.index(tag))
+# ---- The rule by parts of speech -------------------------------------------------------------------------------------
+
+FROM_DEPENDENT, FROM_HEAD = 0, 1
+# cats → sleep, that → purr, purr → cats; then dogs → bark
+CATS = sentence_of("cats N 4 nsubj", "that P 3 nsubj", "purr V 1 acl", "sleep V 0 root")
+DOGS = sentence_of("big A 2 amod", "dogs N 3 nsubj", "bark W 0 root")
 
 
-def test_the_nearest_word_of_a_part_of_speech() -> None:
-    # "cats that purr sleep": cats → sleep, that → purr, purr → cats
-    counts = counted([sentence_of("cats N 4 nsubj", "that P 3 nsubj", "purr V 1 acl", "sleep V 0 root")], [np.eye(4)])
-    # the nearest verb to the right of cats is purr, which is not its head; that of "that" is purr, which is
-    assert upos(counts, "dep_to_head", "nsubj", "right", "V") == 1
-    assert upos(counts, "dep_to_head", "acl", "left", "N") == 1
-    assert upos(counts, "dep_to_head", "acl", "right", "N") == 0
-    assert upos(counts, "dep_to_head", "all", "left", "P") == 0
-    # the other way round: the nearest P left of purr is its subject; the nearest N left of sleep is too
-    assert upos(counts, "head_row", "nsubj", "left", "P") == 1
-    assert upos(counts, "head_row", "nsubj", "left", "N") == 1
-    assert upos(counts, "head_row", "acl", "right", "V") == 1  # from cats
-    assert upos(counts, "head_to_dep", "nsubj", "right", "V") == 1
+def rule_of(counts: Counted, seeker: int, relation: str, level: str = "base") -> NearestRule:
+    return counts.rules[seeker, RelationRow(level, relation)]  # type: ignore[no-any-return]
+
+
+def test_parts_of_speech_are_added_as_long_as_one_more_is_right_more_often() -> None:
+    counts = counted([DOGS, DOGS, CATS], [np.eye(3), np.eye(3), np.eye(4)])
+    # to the right of dogs the nearest W, of "that" the nearest V is the head; that of cats is purr, and is not
+    assert rule_of(counts, FROM_DEPENDENT, "nsubj") == NearestRule(1, ("V", "W"))
+    assert counts.ruled[:, 0, counts.relations.rows.index(RelationRow("base", "nsubj"))].tolist() == [2, 1]
+    assert rule_of(counts, FROM_DEPENDENT, "acl") == NearestRule(0, ("N",))
+    # the other way round: left of bark and of sleep the nearest N; with P, purr would gain what sleep loses
+    assert rule_of(counts, FROM_HEAD, "nsubj") == NearestRule(0, ("N",))
+    assert counts.ruled[:, 2, counts.relations.rows.index(RelationRow("base", "nsubj"))].tolist() == [2, 1]
+
+
+def test_the_odd_sentences_choose_nothing() -> None:
+    counts = counted([CATS, DOGS], [np.eye(4), np.eye(3)])
+    assert rule_of(counts, FROM_DEPENDENT, "nsubj") == NearestRule(1, ("V",))
+    assert rule_of(counts, FROM_DEPENDENT, "amod") == NearestRule(0, ())
+    assert counts.ruled[:, 0, counts.relations.rows.index(RelationRow("base", "amod"))].tolist() == [0, 0]
+
+
+def test_of_parts_of_speech_that_tie_the_first_by_name_and_of_sides_the_left_one() -> None:
+    both_sides = sentence_of("b B 3 x", "a A 3 x", "h H 0 root", "d D 3 x", "c C 3 x")
+    counts = counted([both_sides], [np.eye(5)])
+    assert rule_of(counts, FROM_DEPENDENT, "x") == NearestRule(0, ("H",))  # two on each side
+    assert rule_of(counts, FROM_HEAD, "x") == NearestRule(0, ("A",))  # one word, whichever of four it is
+
+
+def test_a_rule_names_its_parts_of_speech_in_one_order() -> None:
+    rule = NearestRule(1, ("NOUN", "PROPN", "ADV"))
+    assert (rule.name, rule.in_words) == ("right NOUN PROPN ADV", "nearest NOUN, PROPN or ADV to the right")
+    assert (NearestRule(0, ("VERB",)).in_words, NearestRule(0, ()).in_words) == ("nearest VERB to the left", "")
+
+
+def test_the_nearest_named_word() -> None:
+    assert nearest_words([True, False, True, False], 0).tolist() == [-1, 0, 0, 2]
+    assert nearest_words([True, False, True, False], 1).tolist() == [2, 2, -1, -1]
+    assert nearest_words([False, False], 1).tolist() == [-1, -1]
 
 
 # ---- Compared with plain loops ---------------------------------------------------------------------------------------
@@ -297,16 +327,42 @@ def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, An
     ]
     readings = [brute.Reading(block, list(range(len(block[0]))), [], [], []) for _, block in corpus]
     both = list(zip(plain, readings, strict=True))
+    rules = brute.set_rules(plain[::2])
+    rows = tallied.relations.rows
+    for (group, direction), (side, tags) in rules.items():
+        rule = tallied.rules[int(direction == "head_row"), RelationRow(*group)]
+        assert (rule.side, {*rule.tags}) == (int(side == "right"), tags)
     for half in (0, 1):
         expected = brute.syntax(both[half::2])
-        offsets, tags = (brute.best_of(f(plain[half::2])) for f in (brute.offset_baseline, brute.upos_baseline))
-        for r, row in enumerate(tallied.relations.rows):
+        offsets = brute.best_of(brute.offset_baseline(plain[half::2]))
+        by_rule = brute.by_set_rules(plain[half::2], rules)
+        with_rule = brute.both_right(both[half::2], rules)
+        for r, row in enumerate(rows):
             for d, direction in enumerate(DIRECTIONS):
-                n = int(tallied.gold.n[half, d, r])
+                n, group = int(tallied.gold.n[half, d, r]), tuple(row)
                 for head in (0, 1):
-                    count = expected.get((tuple(row), direction, head), (0, 0))
+                    count = expected.get((group, direction, head), (0, 0))
                     assert (n, int(tallied.by_row[half, d, r, head])) == count
-                best = [int(table[half, d, r].max()) for table in (tallied.gold.offset, tallied.gold.upos)]
-                assert best == [counts.get((tuple(row), direction), (0, 0))[1] for counts in (offsets, tags)]
+                    assert tallied.sums["both"][half, d, r, head] == with_rule.get((group, direction, head), 0)
+                assert int(tallied.gold.offset[half, d, r].max()) == offsets.get((group, direction), (0, 0))[1]
+                assert int(tallied.ruled[half, d, r]) == by_rule.get((group, direction), (0, 0))[1]
+        of_kind = brute.kinds(both[half::2])
+        for b, base in enumerate(tallied.relations.bases):
+            for d, direction in enumerate(DIRECTIONS):
+                for head in (0, 1):
+                    n, found = of_kind.get((base, direction, head), (0, []))
+                    assert tallied.gold.kinds[half, d, b] == n
+                    sums = dict(zip(CHOICES, tallied.sums["choices"][half, d, b, head], strict=True))
+                    assert sums == pytest.approx({
+                        "kind": len(found),
+                        "right": sum(case.right for case in found),
+                        "nearest_left": sum(case.left for case in found),
+                        "nearest_right": sum(case.right_side for case in found),
+                        "both_left": sum(case.right and case.left for case in found),
+                        "both_right": sum(case.right and case.right_side for case in found),
+                        "random": sum(case.chance for case in found),
+                    })  # fmt: skip
+    totals = tallied.sums["choices"].sum(axis=0)[..., : tallied.sums["kinds"].shape[-1]]
+    np.testing.assert_array_equal(tallied.sums["kinds"].sum(axis=0), totals)
     edge_count = int(tallied.sums["edge_count"])
     assert [(edge_count, edges) for edges in tallied.sums["edges"].tolist()] == brute.uas(both)

@@ -144,6 +144,18 @@ def test_what_is_no_conllu_is_refused_with_its_line(text: str, message: str) -> 
         read_conllu(text, "file")
 
 
+def without_words(given: int) -> str:
+    """A sentence of four words, of which this many are given."""
+    return conllu(*(line(i, "a" if i <= given else "_", i - 1, "dep") for i in range(1, 5)))
+
+
+def test_a_treebank_without_its_words_is_refused() -> None:
+    with pytest.raises(CorpusError, match=r"file has no text: 3 of its 4 words are “_”") as refused:
+        read_conllu(without_words(1), "file")
+    assert "script" in refused.value.remedy
+    assert read_conllu(without_words(2), "file").sentences[0].forms == ("a", "a", "_", "_")
+
+
 # ---- Limits ----------------------------------------------------------------------------------------------------------
 
 LONG = "x" * (MAX_CELL + 1)

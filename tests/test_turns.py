@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Future, wait
-from functools import partial
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import pytest
 
@@ -29,15 +28,20 @@ class Blocked:
         self.futures: list[Future[None]] = [self.turns.submit(first, "nobody else")]
         assert began.wait(PATIENCE)
 
-    def ask(self, visitor: str, tab: str = "") -> None:
-        """Queue a request that notes its visitor and tab when it is served."""
-        self.futures.append(self.turns.submit(lambda: self.served.append(visitor + tab), visitor, tab))
+    def ask(self, visitor: str, tab: str = "", characters: int = 0, work: Callable[[], object] = lambda: None) -> None:
+        """Queue a request that notes its visitor and tab when it is served, and does some work."""
+
+        def served() -> None:
+            self.served.append(visitor + tab)
+            work()
+
+        self.futures.append(self.turns.submit(served, visitor, tab, characters))
 
     def open(self) -> list[str]:
         """Let the worker go on; returns who was served, in order."""
         self._open.set()
-        done, _ = wait(self.futures, PATIENCE)
-        assert len(done) == len(self.futures)
+        for future in self.futures:  # which grows while requests ask for more
+            future.exception(PATIENCE)
         return self.served
 
 
@@ -58,26 +62,80 @@ def test_a_visitor_with_many_tabs_has_one_turn_like_everybody(blocked: Blocked) 
     assert blocked.open() == ["a1", "b1", "c1", "d", "a2", "d", "a3"]
 
 
-@pytest.mark.parametrize("heavy", ["a", "b"], ids=["of one visitor", "of two"])
-def test_whoever_asked_for_little_is_served_before_those_who_asked_for_much(
-    heavy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Behind one address, many people may be one visitor. The first work, which may load a model, does not count."""
-    now, worker = 100.0, Turns("test")
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now)
+class Clock:
+    """The time of the worker, which only work moves on."""
 
-    def work(seconds: float) -> None:
-        nonlocal now
-        now += seconds
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(turns.time, "monotonic", lambda: self.now)
 
-    for visitor, tab, seconds in (("a", "bystander", 12.0), (heavy, "0", 2.0), (heavy, "1", 2.0), (heavy, "2", 2.0)):
-        worker.submit(partial(work, seconds), visitor, tab).result(PATIENCE)
+    def work(self, seconds: float) -> Callable[[], None]:
+        """Work that takes so long."""
+
+        def pass_time() -> None:
+            self.now += seconds
+
+        return pass_time
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.mark.parametrize("others", ["bc", "aa"], ids=["of others", "of other tabs"])
+def test_a_short_text_does_not_wait_for_long_ones(others: str, clock: Clock) -> None:
+    worker = Turns("test")
+    for seconds, characters in ((5.0, 0), (1.0, 1000)):  # the first loads a model, the second shows the speed
+        worker.submit(clock.work(seconds), "z", "1", characters).result(PATIENCE)
         worker._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
-    again = Blocked(worker)
+    blocked = Blocked(worker)
+    for number, visitor in enumerate(others):
+        blocked.ask(visitor, f" long {number}", 2000, clock.work(2.0))
+    blocked.ask("a", " short", 50)
+    assert blocked.open() == ["a short", f"{others[0]} long 0", f"{others[1]} long 1"]
+
+
+def test_visitors_who_wait_get_the_same_seconds(clock: Clock, blocked: Blocked) -> None:
+    """The first work for each does not count, so that a has had 0, 3 and 6 seconds, b 0, 1, 2, …"""
+    for tab in "1234":
+        blocked.ask("a", tab, work=clock.work(3.0))
+    for tab in "12345678":
+        blocked.ask("b", tab, work=clock.work(1.0))
+    assert " ".join(blocked.open()) == "a1 b1 a2 b2 b3 b4 a3 b5 b6 b7 a4 b8"
+
+
+def test_nobody_saves_up_seconds_by_not_asking(clock: Clock, blocked: Blocked) -> None:
+    """When c comes, a has had two seconds and b one; c begins with one, and its first work does not count."""
+
+    def come() -> None:
+        for tab in "1234":
+            blocked.ask("c", tab, work=clock.work(1.0))
+
+    for tab in "12345":
+        for visitor in "ab":
+            blocked.ask(visitor, tab, work=come if visitor + tab == "b3" else clock.work(1.0))
+    assert " ".join(blocked.open()) == "a1 b1 a2 b2 a3 b3 b4 c1 c2 a4 b5 c3 a5 c4"
+
+
+def test_work_in_the_background_has_the_share_of_a_visitor(clock: Clock, blocked: Blocked) -> None:
+    for _ in range(4):
+        blocked.ask("", work=clock.work(1.0))
+    for tab in "1234":
+        blocked.ask("a", tab, work=clock.work(1.0))
+    assert blocked.open() == ["", "a1", "", "a2", "", "a3", "", "a4"]
+
+
+def test_work_that_kept_nobody_waiting_is_forgotten(clock: Clock, blocked: Blocked) -> None:
+    blocked.open()
+    for _ in range(3):
+        blocked.turns.submit(clock.work(9.0), "a", "1").result(PATIENCE)
+        blocked.turns._worker.submit(lambda: None).result(PATIENCE)  # until the time is noted
+    again = Blocked(blocked.turns)
     for tab in "12":
-        again.ask(heavy, tab)
-    again.ask("a", "bystander")
-    assert again.open() == ["abystander", f"{heavy}1", f"{heavy}2"]
+        for visitor in "ab":
+            again.ask(visitor, tab)
+    assert again.open() == ["a1", "b1", "a2", "b2"]
 
 
 def test_a_newer_request_of_a_tab_replaces_the_one_that_waits(blocked: Blocked) -> None:

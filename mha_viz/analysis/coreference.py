@@ -12,14 +12,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.reduce import Running
+from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence, Word
 
 CHUNK = 128  # pieces, special tokens included
-TYPES = ("all", "pronoun", "third_person", "proper", "nominal")
+THIRD_PERSON = "third_person"
+TYPES = ("all", "pronoun", THIRD_PERSON, "proper", "nominal")
 NEAREST, SAME_FORM = "nearest", "same_form"
 BASELINES = (NEAREST, SAME_FORM)
+AGREEMENT = "agreement"  # a further rule, of third-person pronouns
+KINDS = {  # the forms of a kind of third-person pronoun
+    form: kind
+    for kind, forms in {
+        "he": "he him his himself",
+        "she": "she her hers herself",
+        "it": "it its itself",
+        "they": "they them their theirs themselves themself",
+    }.items()
+    for form in forms.split()
+}
 
 
 class Anaphor(NamedTuple):
@@ -94,19 +106,22 @@ def types_of(word: Word) -> tuple[str, ...]:
     """The table rows in which a mention with this head word is counted."""
     if word.upos == "PRON":
         third = "Person=3" in word.features.split("|")
-        return ("all", "pronoun", "third_person") if third else ("all", "pronoun")
+        return ("all", "pronoun", THIRD_PERSON) if third else ("all", "pronoun")
     return ("all", "proper") if word.upos == "PROPN" else ("all", "nominal")
 
 
 class Coreference:
     """Running counts over chunks. ``sums``: correct [document, half, type, head], n [document, half, type], baseline
-    [document, half, type, 2]."""
+    [document, half, type, 2]; of third-person pronouns, agreement [document, half], how many that rule gets right, and
+    both [document, half, head], how many of these the head gets right too."""
 
     def __init__(self, heads: int, documents: int = 1) -> None:
         self.sums: Running = {
             "correct": np.zeros((documents, 2, len(TYPES), heads), np.int64),
             "n": np.zeros((documents, 2, len(TYPES)), np.int64),
             "baseline": np.zeros((documents, 2, len(TYPES), len(BASELINES)), np.int64),
+            "agreement": np.zeros((documents, 2), np.int64),
+            "both": np.zeros((documents, 2, heads), np.int64),
         }
 
     def add(self, block: Weights, chunk: Chunk, document: int = 0) -> None:
@@ -120,6 +135,9 @@ class Coreference:
             self.sums["n"][document, anaphor.half, types] += 1
             guesses = [guess in anaphor.right for guess in guessed(anaphor, chunk.words)]
             self.sums["baseline"][document, anaphor.half, types] += np.array(guesses, np.int64)
+            if THIRD_PERSON in anaphor.types and agreeing(anaphor, chunk.words) in anaphor.right:
+                self.sums["agreement"][document, anaphor.half] += 1
+                self.sums["both"][document, anaphor.half] += right[chosen]
 
 
 def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
@@ -129,3 +147,48 @@ def guessed(anaphor: Anaphor, words: Sequence[Word]) -> tuple[int, int]:
     form = words[anaphor.word].form.casefold()
     alike = [candidate for candidate in anaphor.candidates if words[candidate].form.casefold() == form]
     return nearest, alike[-1] if alike else nearest
+
+
+def agreeing(anaphor: Anaphor, words: Sequence[Word]) -> int:
+    """The answer of the rule of agreement for a third-person pronoun: the nearest pronoun of its kind (he, him, his,
+    himself; she, …), or else the nearest subject that agrees with it, or else the nearest candidate that does, or else
+    the nearest. They agrees with the plural, he, she and it with the singular, a pronoun of no kind ("’em") with its
+    own number; a word without a number is singular. No other pronoun agrees."""
+    kind = _kind(words[anaphor.word])
+    of_kind = [candidate for candidate in anaphor.candidates if kind and _kind(words[candidate]) == kind]
+    is_plural = kind == "they" if kind else _is_plural(words[anaphor.word])
+    nominals = [candidate for candidate in anaphor.candidates if words[candidate].upos != "PRON"]
+    agree = [candidate for candidate in nominals if _is_plural(words[candidate]) == is_plural]
+    subjects = [candidate for candidate in agree if words[candidate].base == "nsubj"]
+    return (of_kind or subjects or agree or anaphor.candidates)[-1]
+
+
+def _kind(word: Word) -> str | None:
+    return KINDS.get(word.form.casefold()) if word.upos == "PRON" else None
+
+
+def _is_plural(word: Word) -> bool:
+    return "Number=Plur" in word.features.split("|")
+
+
+class BesideAgreement(NamedTuple):
+    """Heads and the rule of agreement on the same third-person pronouns, as
+    :meth:`mha_viz.analysis.intervals.Documents.of_net` compares them: ``net`` [document, head], how many more the head
+    gets right; ``n`` [document]; ``outcomes`` [outcome, head]: both, the head alone, the rule alone, neither."""
+
+    net: Counts
+    n: Counts
+    outcomes: Counts
+
+    @classmethod
+    def of(cls, sums: Running) -> BesideAgreement:
+        """From the ``sums`` of :class:`Coreference`."""
+        at = TYPES.index(THIRD_PERSON)
+        n, right, both = (
+            sums["n"][:, :, at].sum(axis=1),
+            sums["correct"][:, :, at].sum(axis=1),
+            sums["both"].sum(axis=1),
+        )
+        by_rule = sums["agreement"].sum(axis=1)[:, None]
+        outcomes = (both, right - both, by_rule - both, n[:, None] - right - by_rule + both)
+        return cls(right - by_rule, n, np.array([counts.sum(axis=0) for counts in outcomes]))

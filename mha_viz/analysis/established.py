@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.findings import CORPORA
+from mha_viz.analysis.findings import CORPORA, OF_OTHER, OLDER, STATES
 from mha_viz.analysis.profile import HEADINGS, Profile
 from mha_viz.analysis.roles import ESTABLISHED
 from mha_viz.errors import PROFILE, CorpusError, check_each
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROLE = ["layer", "head", "role", "detail"]
-BESIDE = ["score", "upos_baseline", "upos_rule", "beats_upos"]  # what is kept of the other corpus
 MEASURED_IN = {  # the table that a corpus has if it can measure this kind of role
     "syntax": "uas",
     "coreference": "coreference",
@@ -66,25 +65,24 @@ def _roles(
     if "roles" not in tables or "roles" not in other_tables:
         return {}
     shared = {role for role, table in MEASURED_IN.items() if table in tables and table in other_tables}
-    beside = other_tables["candidates"][[*ROLE, *BESIDE]]
+    beside = other_tables["candidates"][[*ROLE, *OF_OTHER, "state"]]
     both = tables["candidates"].merge(beside, on=ROLE, suffixes=("", "_there"))
     both = both[both["role"].isin(shared)]
-    beats = [_both(*pair) for pair in zip(both["beats_upos"], both["beats_upos_there"], strict=True)]
+    states = [_both(*pair) for pair in zip(both["state"], both["state_there"], strict=True)]
     established = both.assign(
-        beats_upos=pd.Series(beats, both.index, object),
+        state=pd.Series(states, both.index, object),
         status=ESTABLISHED,
         corpora=corpora,
         lowest_score=both[["score", "score_there"]].min(axis=1),
         other_corpus=other_corpus,
-        other_score=both["score_there"],
-        other_upos_baseline=both["upos_baseline_there"],
-        other_upos_rule=both["upos_rule_there"],
+        **{f"other_{name}": both[f"{name}_there"] for name in OF_OTHER},
     )[[*HEADINGS["roles"]]]
     suggested = tables["roles"][~tables["roles"]["role"].isin(shared)]
     parts = [part for part in (established, suggested) if len(part)] or [established]
     return {"roles": pd.concat(parts).sort_values(["layer", "head"], kind="stable").reset_index(drop=True)}
 
 
-def _both(here: object, there: object) -> bool | None:
-    """Whether the head beats the rule on both corpora; None if there is no rule."""
-    return bool(here) and bool(there) if isinstance(here, bool) and isinstance(there, bool) else None
+def _both(here: object, there: object) -> str | None:
+    """What the head does to the rule on both corpora: the least of both states; None if there is no rule."""
+    states = {OLDER.get(str(state), state) for state in (here, there)}
+    return next((str(state) for state in reversed(STATES) if state in states), None)

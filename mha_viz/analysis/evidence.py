@@ -6,7 +6,8 @@ A *case* is one question to a head, and its *answer* the token with the largest 
 * coreference: a third-person pronoun among the earlier mentions, as :mod:`mha_viz.analysis.coreference`;
 * position: the row of a token that is not special, special columns left out; right where the answer is the previous,
   same or next token;
-* delimiter: the row of a token that is not special; right where the answer is ``[CLS]``, ``[SEP]`` or punctuation;
+* delimiter: the row of a token that is not special; right where the answer is ``[CLS]``, ``[SEP]``, one of these, or
+  punctuation;
 * broad: the row of a token that is not special; right where its entropy reaches 0.78 of the largest possible.
 
 If only one answer is possible, in a sentence of two words or with one earlier mention, there is no case.
@@ -27,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.coreference import Chunk
-from mha_viz.analysis.metrics import DELIMITERS, POSITIONS
+from mha_viz.analysis.metrics import ON_DELIMITERS, POSITIONS
 from mha_viz.analysis.reduce import TINY, Batch, between_special
 from mha_viz.analysis.roles import BROAD, named_rows
 from mha_viz.analysis.syntax import DIRECTIONS, Joined, Relations
@@ -139,7 +140,8 @@ class Selection:
 
     def _of_trees(self, sentences: Joined, blocks: Sequence[Weights], numbers: Integers) -> Iterator[Answers]:
         """The cases of sentences."""
-        row, column, heads, relations, first, sentence = sentences
+        row, column, heads, relations = sentences[:4]
+        first, sentence = sentences.first, sentences.sentence
         weights = [np.concatenate([block.max(axis=axis) for block in blocks], axis=1) for axis in (2, 1)]
         dependents = np.flatnonzero((heads >= 0) & (np.bincount(sentence)[sentence] > 2))
         case, named = np.nonzero(self.member[relations[dependents]])
@@ -175,8 +177,9 @@ class Selection:
         answers = np.stack([head.argmax(axis=2) for head in rows])
         weights = _at(rows, answers)
         marks = np.array([pieces.punctuation for pieces in batch.pieces])  # [sentence, key]
-        on = answers < ordinary[0], answers > ordinary[-1], marks[np.arange(len(marks))[:, None], answers]
-        for name, right in zip(DELIMITERS, on, strict=True):
+        cls, sep = answers < ordinary[0], answers > ordinary[-1]
+        on = cls, sep, marks[np.arange(len(marks))[:, None], answers], cls | sep
+        for name, right in zip(ON_DELIMITERS, on, strict=True):
             yield self._rows(("delimiter", name), batch, words, ordinary, answers, weights, right)
         entropies = np.concatenate([_entropies(rows[i : i + TOGETHER]) for i in range(0, self.heads, TOGETHER)])
         right = entropies >= BROAD * math.log(rows.shape[3])
@@ -268,7 +271,7 @@ def roles_with_cases(relations: Relations) -> tuple[tuple[str, str], ...]:
         *(("syntax", f"{row.relation} {direction}") for direction in DIRECTIONS for row in rows),
         ("coreference", "third_person"),
         *(("position", name) for name in POSITIONS.values()),
-        *(("delimiter", name) for name in DELIMITERS),
+        *(("delimiter", name) for name in ON_DELIMITERS),
         ("broad", "entropy"),
     )
 

@@ -1,11 +1,13 @@
 """95 % intervals of accuracies and means: by bootstrap over documents, or Wilson's if a corpus names no documents.
 
 The cases of one document are not independent of each other, so whole documents are drawn with replacement. Such draws
-vary too little where there are few documents: below MANY documents with a case the interval is the widest of bootstrap,
-Student's t over documents and Wilson's of as many independent cases as would vary so; below FEW it is Wilson's of all
-cases, and speaks of these documents alone. Wilson's takes its place, too, where every case is right, or none, so that
-all draws are alike. For the difference of two accuracies over the same cases, Newcombe's, which is made of Wilson's of
-all cases, takes its place; for means, which may be skewed, the bootstrap-t interval.
+vary too little where there are few documents: up to MANY documents with a case the interval is the widest of bootstrap,
+Student's t over documents and Wilson's of as many independent cases as would vary so; from there to ENOUGH documents
+each end goes evenly from that of the widest to that of the bootstrap, so that one more document never narrows it at
+once; below FEW it is Wilson's of all cases, and speaks of these documents alone. Wilson's takes the bootstrap's place,
+too, where every case is right, or none, so that all draws are alike. For the difference of two accuracies over the same
+cases, Newcombe's, which is made of Wilson's of all cases, takes its place; for means, which may be skewed, the
+bootstrap-t interval.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 ROUNDING = 1e-9  # a share of a variance; less is the rounding of its sums
 CELLS = 16_000_000  # the most counts of all documents; beyond that, some documents are counted and drawn together
 FEWEST_BLOCKS = 32
-FEW, MANY = 5, 60  # documents
+FEW, MANY, ENOUGH = 5, 60, 120  # documents
 T = (  # 97.5 % quantiles of Student's t for 1 to MANY - 2 degrees of freedom (Fisher & Yates 1963, table III)
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262),
     *(2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
@@ -108,42 +110,47 @@ class Documents:
         return counts.reshape(DRAWS, self.count).astype(np.float64)
 
     def interval(self, correct: Counts, n: Counts) -> LowAndHigh:
-        """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document]."""
-        documents, right = with_cases(n), correct.sum(axis=0)
-        of_cases = _wilsons(right, np.full(len(right), n.sum()))
-        if documents < FEW:
-            return of_cases
-        if documents >= MANY:
-            return np.where((right == 0) | (right == n.sum()), of_cases, self.drawn(correct, n))
-        left_out = _left_out(correct, n)
-        as_independent = _as_independent(left_out, int(n.sum()))
-        return np.clip(_widest(self.drawn(correct, n), as_independent, _student(left_out)), 0, 1)
+        """[low and high, head] for the accuracies of heads. ``correct`` [document, head], ``n`` [document] or
+        [document, head]."""
+        by_head = _by_head(n)
+        right, cases, documents = correct.sum(axis=0), by_head.sum(axis=0), np.count_nonzero(by_head, axis=0)
+        of_cases = _wilsons(right, np.broadcast_to(cases, right.shape))
+        drawn = np.where((right == 0) | (right == cases), of_cases, self.drawn(correct, n))
+        left_out = _left_out(correct, by_head)
+        widest = _widest(drawn, _as_independent(left_out, cases), _student(left_out))
+        return np.where(documents < FEW, of_cases, np.clip(_between(widest, drawn, documents), 0, 1))
 
     def of_difference(self, outcomes: Counts) -> Interval:
         """The interval of the difference of two accuracies over the same cases, for which the same documents are drawn.
         ``outcomes`` [document, outcome]: in how many cases both are right, the one alone, the other alone, neither."""
-        net, n = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=1)
-        as_cases = newcombe(*outcomes.sum(axis=0).tolist())
-        documents = with_cases(n)
-        if documents < FEW or abs(net.sum()) == n.sum():
-            return as_cases
-        bounds = self.drawn(net, n)
-        if documents < MANY:
-            bounds = np.clip(_widest(bounds, np.array(as_cases)[:, None], _student(_left_out(net, n))), -1, 1)
-        return Interval(*map(float, bounds[:, 0]))
+        net, totals = (outcomes[:, 1] - outcomes[:, 2])[:, None], outcomes.sum(axis=0)[:, None]
+        return Interval(*map(float, self.of_net(net, outcomes.sum(axis=1), totals)[:, 0]))
+
+    def of_net(self, net: Counts, n: Counts, outcomes: Counts) -> LowAndHigh:
+        """[low and high, head] for the differences of two accuracies over the same cases. ``net`` [document, head]: how
+        many more cases the one gets right; ``n`` [document] or [document, head]; ``outcomes`` [outcome, head], of all
+        documents: in how many cases both are right, the one alone, the other alone, neither."""
+        by_head = _by_head(n)
+        documents = np.count_nonzero(by_head, axis=0)
+        as_cases = np.array([newcombe(*counts) for counts in outcomes.T.tolist()], np.float64).T
+        drawn = self.drawn(net, n)
+        widest = _widest(drawn, as_cases, _student(_left_out(net, by_head)))
+        bounds = np.clip(_between(widest, drawn, documents), -1, 1)
+        return np.where((documents < FEW) | (abs(net.sum(axis=0)) == by_head.sum(axis=0)), as_cases, bounds)
 
     def of_means(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
         """[low and high, column] for the means of values with these ``sums`` [document, column]; NaN if only one
-        document has a value. Below MANY documents it is the widest of bootstrap, Student's t and, from FEW documents
-        on, bootstrap-t."""
+        document has a value. The widest is that of bootstrap, Student's t and, from FEW documents on, bootstrap-t."""
         documents = with_cases(n)
         if documents < 2:
             return np.full((2, sums.shape[1]), np.nan)
         drawn = self.drawn(sums, n)
-        if documents >= MANY:
+        if documents >= ENOUGH:
             return drawn
-        bounds = _widest(drawn, _student(_left_out(sums, n)))
-        return bounds if documents < FEW else _widest(bounds, self._bootstrap_t(sums, n))
+        widest = _widest(drawn, _student(_left_out(sums, _by_head(n))))
+        if documents >= FEW:
+            widest = _widest(widest, self._bootstrap_t(sums, n))
+        return _between(widest, drawn, documents)
 
     def _bootstrap_t(self, sums: FloatSums, n: Counts | FloatSums) -> LowAndHigh:
         """The bootstrap-t interval (Efron & Tibshirani 1993, section 12.5): how many of its own standard errors the
@@ -163,10 +170,14 @@ class Documents:
         return bounds
 
     def drawn(self, sums: FloatSums | Counts, n: Counts | FloatSums) -> LowAndHigh:
-        """The percentiles of the means of draws; those without a case are left out."""
-        drawn = self.draws @ n  # [draw]
-        means = (self.draws @ sums)[drawn > 0] / drawn[drawn > 0, None]
-        bounds: LowAndHigh = np.percentile(means, LEVELS, axis=0)
+        """The percentiles of the means of draws; those without a case are left out. ``sums`` [document, head], ``n``
+        [document] or [document, head]; 0 for a head without any case."""
+        drawn = self.draws @ _by_head(n)  # [draw, 1 or head]
+        means = np.full((DRAWS, sums.shape[1]), np.nan)
+        np.divide(self.draws @ sums, drawn, out=means, where=drawn > 0)
+        means[:, ~(drawn > 0).any(axis=0).repeat(means.shape[1] // drawn.shape[1])] = 0
+        percentiles = np.nanpercentile if np.isnan(means).any() else np.percentile
+        bounds: LowAndHigh = percentiles(means, LEVELS, axis=0)
         return bounds
 
 
@@ -175,19 +186,36 @@ class _LeftOut(NamedTuple):
 
     means: FloatSums  # [head]
     variances: FloatSums  # [head]
-    t: float
+    t: FloatSums  # [1 or head]
 
 
 def _left_out(sums: FloatSums | Counts, n: Counts | FloatSums) -> _LeftOut:
-    """At least two, at most MANY - 1 documents with a case.
+    """``sums`` [document, head], ``n`` [document, 1 or head].
 
     The variance adds the squared changes of the ratio when one document is left out (Bell & McCaffrey 2002, Survey
     Methodology 28, 169-181): large documents draw the ratio to themselves, so that deviations from it say too little.
+    A document without a case changes nothing, nor is anything left without the only one.
     """
-    sums, n = sums[n > 0], n[n > 0]
-    means = sums.sum(axis=0) / n.sum()
-    without = (sums.sum(axis=0) - sums) / (n.sum() - n)[:, None]  # [document, head]
-    return _LeftOut(means, ((without - means) ** 2).sum(axis=0), T[len(n) - 2])
+    total, cases = sums.sum(axis=0), n.sum(axis=0)
+    means = total / np.where(cases == 0, 1, cases)
+    without = np.broadcast_to(means, sums.shape).copy()  # [document, head]
+    np.divide(total - sums, cases - n, out=without, where=cases - n > 0)
+    quantiles = [student_t(max(1, documents - 1)) for documents in np.count_nonzero(n, axis=0).tolist()]
+    return _LeftOut(means, ((without - means) ** 2).sum(axis=0), np.array(quantiles))
+
+
+def student_t(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t for these degrees of freedom, 1 or more; beyond the table by the expansion of
+    Abramowitz & Stegun 1964, 26.7.5, which is then exact to eight digits."""
+    if freedom <= len(T):
+        return T[freedom - 1]
+    terms = (
+        (Z**3 + Z) / 4,
+        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
+        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
+        (79 * Z**9 + 776 * Z**7 + 1482 * Z**5 - 1920 * Z**3 - 945 * Z) / 92160,
+    )
+    return Z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
 def _student(left_out: _LeftOut) -> LowAndHigh:
@@ -196,8 +224,8 @@ def _student(left_out: _LeftOut) -> LowAndHigh:
     return np.array([left_out.means - half, left_out.means + half])
 
 
-def _as_independent(left_out: _LeftOut, n: int) -> LowAndHigh:
-    """Wilson's interval of as many independent cases as would vary so, at most ``n``, times (Z / t)².
+def _as_independent(left_out: _LeftOut, n: Counts | FloatSums) -> LowAndHigh:
+    """Wilson's interval of as many independent cases as would vary so, at most ``n`` [1 or head], times (Z / t)².
 
     Student's t is symmetric and too short near 0 and 1, where a few documents vary less than the next ones might; the
     number of cases is that of Korn & Graubard 1998 (Survey Methodology 24, 193-201), Wilson's interval of it is among
@@ -205,7 +233,7 @@ def _as_independent(left_out: _LeftOut, n: int) -> LowAndHigh:
     do not vary, or less than independent cases would.
     """
     shares, variances, t = left_out
-    alike = np.full(shares.shape, float(n))
+    alike = np.broadcast_to(n, shares.shape).astype(np.float64)
     cases = np.minimum(np.divide(shares * (1 - shares), variances, out=alike, where=variances > 0), n) * (Z / t) ** 2
     return _wilsons(shares * cases, cases)
 
@@ -218,6 +246,18 @@ def _wilsons(correct: FloatSums | Counts, n: FloatSums | Counts) -> LowAndHigh:
 def _widest(*bounds: LowAndHigh) -> LowAndHigh:
     """The lowest of the lower ends and the highest of the higher ones."""
     return np.array([np.min([low for low, _ in bounds], axis=0), np.max([high for _, high in bounds], axis=0)])
+
+
+def _between(widest: LowAndHigh, drawn: LowAndHigh, documents: Counts | int) -> LowAndHigh:
+    """The widest up to MANY documents, the draws from ENOUGH on, and evenly from one to the other in between.
+    ``documents`` [1 or head]: how many have a case."""
+    share: FloatSums = np.clip((ENOUGH - documents) / (ENOUGH - MANY), 0, 1)
+    return share * widest + (1 - share) * drawn
+
+
+def _by_head(n: Counts | FloatSums) -> Counts | FloatSums:
+    """[document, 1 or head]."""
+    return n[:, None] if n.ndim == 1 else n
 
 
 def with_cases(n: Counts | FloatSums) -> int:

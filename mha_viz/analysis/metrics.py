@@ -182,6 +182,8 @@ def _summed(values: Sequence[PerHead]) -> FloatSums:
 
 OFFSETS = tuple(range(-5, 6))
 DELIMITERS = ("cls", "sep", "punctuation")
+BOTH = "both"  # special tokens together
+ON_DELIMITERS = (*DELIMITERS, BOTH)
 POSITIONS = {-1: "previous", 0: "same", 1: "next"}
 
 
@@ -237,6 +239,14 @@ class Patterns:
         if n > 1:
             self.sums["normalised"] += nats / (n * math.log(n))
             self.sums["sentences"] += sentences
+
+
+def on_delimiters(sums: Running) -> tuple[FloatSums, FloatSums]:
+    """[head, detail] and, of even attention, [detail]: the mean weight on each of ON_DELIMITERS, from the sums of
+    :class:`Patterns`; on BOTH it is the sum of those on the special tokens."""
+    mass, even = (share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
+    together, even_together = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
+    return np.append(mass, together, axis=1), np.append(even, even_together)
 
 
 # ---- Each measure, for sentences whose special tokens are at the same positions -------------------------------------

@@ -18,7 +18,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.findings import CANDIDATE, COLUMNS, DOCUMENTS, EVERY, LATER, WITHIN, Finding, finding, with_words
+from mha_viz.analysis.findings import (
+    AGAINST,
+    AGREEMENT_ODD,
+    CANDIDATE,
+    COLUMNS,
+    DOCUMENTS,
+    EVERY,
+    LATER,
+    WITHIN,
+    Finding,
+    finding,
+    with_words,
+)
+from mha_viz.analysis.metrics import BOTH, ON_DELIMITERS
 from mha_viz.attention import AnyHead, Head
 from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
 from mha_viz.files import whole_file
@@ -41,7 +54,8 @@ REMAKE = "Measure it again with mha-viz profile."
 MOST_OF_PATH = 200  # characters of a path that an error quotes
 UNTRAINED_FOLDER = "untrained/"  # the folder of the untrained model's tables
 SHIPPED = ("ewt", "grammar", "repeats")  # the folders in which a shipped model has its roles
-DEFINITIONS = "3"  # version of the measures; increased when a number changes its meaning
+DEFINITIONS = "4"  # version of the measures; increased when a number changes its meaning
+OLDER = ("3",)  # versions that are still read; in these, a rule by parts of speech names one of them
 
 _ACCURACY = ("n", "correct", "accuracy")
 _ROLE_INTERVAL = ("role_low", "role_high")  # the interval that decides roles; empty if there are too few cases
@@ -58,6 +72,11 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "ci_high",
             *_ROLE_INTERVAL,
             DOCUMENTS,
+            *(BOTH, *AGAINST),  # beside the rule by parts of speech
+        ),
+        "choice": (
+            *("relation", "direction", "layer", "head", "n", "kind", "choice_n", "choice", "nearest", "side", "random"),
+            *("choice_low", "choice_high", DOCUMENTS),
         ),
         "syntax_baselines": ("level", "relation", "direction", "baseline", "detail", *_ACCURACY),
         "syntax_chosen": (
@@ -66,14 +85,14 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "uas": ("layer", "head", *_ACCURACY),
         "position": ("layer", "head", "offset", "mass", "share_of_maxima", "mass_in_word", "rows_in_word"),
-        "delimiter": ("layer", "head", "cls", "sep", "punctuation"),
+        "delimiter": ("layer", "head", *ON_DELIMITERS),
         "entropy": ("layer", "head", "nats", "normalised"),
         "measures": ("layer", "head", "measure", "mean", "sentences"),  # of analysis.metrics
-        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS),
+        "coreference": ("layer", "head", "mention_type", *_ACCURACY, *_ROLE_INTERVAL, DOCUMENTS, BOTH, *AGAINST),
         "coreference_baselines": ("mention_type", "baseline", "detail", *_ACCURACY),
         "coreference_chosen": (
             *("mention_type", "layer", "head", "n_even", "accuracy_even", "n_odd", "accuracy_odd"),
-            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", "untrained_odd", DOCUMENTS),
+            *("ci_low", "ci_high", "nearest_odd", "same_form_odd", AGREEMENT_ODD, "untrained_odd", DOCUMENTS),
         ),
         "gap": ("layer", "head", *_ACCURACY),
         "distance": ("head_a", "head_b", "js"),
@@ -92,7 +111,11 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
     }
 )
-RENAMED = {"evidence": {"weight": "attention"}}  # columns that older versions wrote under another name
+RENAMED = {  # columns that older versions wrote under another name
+    "evidence": {"weight": "attention"},
+    "candidates": {"beats_upos": "state"},
+    "roles": {"beats_upos": "state"},
+}
 UNTRAINED = (
     "position",
     "delimiter",
@@ -332,7 +355,7 @@ def profile_of(files: Mapping[str, str]) -> Profile:
             for below in ("", UNTRAINED_FOLDER)
         )
         layers, heads = int(facts["layers"]), int(facts["heads"])
-        if facts["definitions"] != DEFINITIONS or min(layers, heads) < 1:
+        if facts["definitions"] not in (DEFINITIONS, *OLDER) or min(layers, heads) < 1:
             raise ValueError(f"definitions {facts['definitions']}, this version measures by {DEFINITIONS}")
         sentences = _sentences(files.get(SENTENCES, ""), tables)
     except json.JSONDecodeError as error:
@@ -369,6 +392,8 @@ def _table(pandas: Any, text: str, name: str) -> pd.DataFrame:
     table = table.rename(columns=RENAMED.get(name, {}))
     _places(name, [*table.columns])
     table = from_csv(table).reindex(columns=[*HEADINGS[name]])
+    if name == "delimiter":
+        table = table.fillna({BOTH: table["cls"] + table["sep"]})
     return table.assign(detail=table["detail"].astype(object).fillna("")) if "detail" in table else table
 
 

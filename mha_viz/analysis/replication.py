@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mha_viz.analysis.coreference import AGREEMENT, BASELINES
 from mha_viz.analysis.findings import DOCUMENTS, Finding, whole_number
 from mha_viz.analysis.metrics import POSITIONS
 from mha_viz.analysis.profile import Profile
@@ -41,14 +42,14 @@ HEADING = (
     *("layer", "head", "role", "detail", "status", "outcome"),
     *("score", "baseline", "n", "score_here", "baseline_here", "n_here", "ci_low_here", "ci_high_here"),
     "documents_here",
-    *("upos_rule", "upos_baseline", "beats_upos", "upos_baseline_here"),
+    *("upos_rule", "upos_baseline", "state", "upos_baseline_here"),
 )
 
 
 class RoleScore(NamedTuple):
-    """The score of a head on a corpus; the interval is NaN if the score is not a share of cases. ``upos``: the score
-    of the nearest word of one part of speech, NaN except for syntax. ``documents``: how many the interval is over.
-    ``is_met``: whether a role with a threshold meets it."""
+    """The score of a head on a corpus; the interval is NaN if the score is not a share of cases. ``upos``: the score of
+    the simple rule by part of speech or, for pronouns, of agreement; NaN for other roles. ``documents``: how many the
+    interval is over. ``is_met``: whether a role with a threshold meets it."""
 
     score: float
     baseline: float
@@ -192,8 +193,10 @@ class _Measured:
             return None
         cell = self._line("coreference", ["mention_type", "layer", "head"], (finding.detail, *finding.head))
         rules = self._tables["coreference_baselines"]
-        rules = rules[(rules["mention_type"] == finding.detail) & (rules["baseline"] != "untrained")]
-        return _counted(cell, float(rules["accuracy"].max()))
+        rules = rules[rules["mention_type"] == finding.detail]
+        scores = dict(zip(rules["baseline"], rules["accuracy"].astype(float), strict=True))
+        counted_cell = _counted(cell, max(scores[name] for name in BASELINES))
+        return counted_cell._replace(upos=scores.get(AGREEMENT, math.nan))
 
     def _line(self, table: str, columns: list[str], values: tuple[Any, ...]) -> Any:
         """The row of the table with these values; None if there is none."""
@@ -214,5 +217,5 @@ def _cells(finding: Finding, here: RoleScore | None, outcome: str) -> tuple[Any,
     there = (finding.score, finding.baseline, finding.n)
     measured = here or RoleScore(np.nan, np.nan, 0)
     over = "" if measured.documents is None else measured.documents
-    by_upos = (finding.upos_rule, finding.upos, finding.beats_upos, measured.upos)
+    by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
     return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured[:5], over, *by_upos)

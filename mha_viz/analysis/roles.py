@@ -3,7 +3,12 @@
 A head has a *syntactic* role for a relation and direction if the lower end of the 95 % interval of its accuracy lies
 ten points or more above the best fixed offset (Voita et al. 2019, section 5.2.1: ten points), in at least a hundred
 cases. It has the role *coreference* if it beats the better baseline by ten points. *Position*, *delimiter* and *broad*
-roles have a threshold (Clark et al. 2019, section 3). One head can have several roles, and most have none.
+roles have a threshold (Clark et al. 2019, section 3). One head can have several roles, and most have none. Punctuation
+is no relation of syntax here, as in Clark et al. 2019: it is in the tables, and names no role.
+
+Beside each role of syntax stands the best rule that is told the parts of speech (:mod:`mha_viz.analysis.nearest`). By
+the 95 % interval of the difference over the same documents, the head *beats* it (the lower end is above 0), *equals*
+it (the upper end is not below 0), or is *below* it.
 
 A role whose rule is met over all sentences of a corpus is a candidate; candidates of two corpora are *established*
 (:mod:`mha_viz.analysis.established`). One corpus alone *suggests* a role: for syntax, if head and direction gain ten
@@ -21,11 +26,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.coreference import TYPES
+from mha_viz.analysis.coreference import AGREEMENT, THIRD_PERSON, TYPES, BesideAgreement
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
 from mha_viz.analysis.intervals import Documents, Interval, LowAndHigh, with_cases
-from mha_viz.analysis.metrics import DELIMITERS, OFFSETS, POSITIONS, share
-from mha_viz.analysis.reduce import Counts, Running
-from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, Relations, best_offset, best_upos
+from mha_viz.analysis.metrics import BOTH, OFFSETS, ON_DELIMITERS, POSITIONS, on_delimiters, share
+from mha_viz.analysis.nearest import SIDES, NearestRule, ordered
+from mha_viz.analysis.reduce import Counts, FloatSums, Running
+from mha_viz.analysis.syntax import CHOICES, DIRECTIONS, Gold, Relations, base_of, best_offset
 
 GAIN = 0.10  # points over the baseline
 CASES = 100  # cases at least
@@ -39,19 +46,41 @@ ROUNDING = 1e-12
 
 
 class Rule(NamedTuple):
-    """The best rule by part of speech for a relation and direction, how many of a head's cases it gets right, and
-    whether the head gets more right."""
+    """The best rule by parts of speech for a relation and direction, or agreement for pronouns: its score on a head's
+    cases, and the 95 % interval of how much more the head gets right."""
 
     name: str
     score: float
-    beaten: bool
+    interval: Interval
+
+    @property
+    def state(self) -> str:
+        """One of STATES: what the head does to the rule."""
+        return BEATS if self.interval.low > 0 else EQUALS if self.interval.high >= 0 else BELOW
+
+
+class Choice(NamedTuple):
+    """How a head chooses among words of the gold word's part of speech, on the ``n`` cases in which it points to one of
+    them (the share ``kind`` of all that have two or more): the share that are right, and of the nearest of them on the
+    better side, with the 95 % interval of the difference; NaN where there is no such case. ``random``: the share that a
+    random one of them would get right."""
+
+    kind: float
+    n: int
+    right: float
+    nearest: float
+    interval: Interval
+    side: str
+    random: float
+    documents: int
 
 
 class Role(NamedTuple):
     """One role of a head. ``head`` counts through all layers. ``detail``: "nsubj dep_to_head", "third_person",
     "previous", "sep". ``score`` against ``baseline`` on ``n`` cases; the interval is None if the score is not a share
-    of cases. ``rule`` is for syntax; ``untrained``: the score of the best untrained head, NaN if none was measured;
-    ``documents``: how many the cases come from, None for a score over tokens."""
+    of cases. ``rule`` is for syntax and coreference, ``choice`` for syntax; ``untrained``: the score of the best
+    untrained head, NaN if none
+    was measured; ``documents``: how many the cases come from, None for a score over tokens."""
 
     head: int
     role: str
@@ -63,6 +92,7 @@ class Role(NamedTuple):
     rule: Rule | None = None
     untrained: float = math.nan
     documents: int | None = None
+    choice: Choice | None = None
 
     @property
     def gain(self) -> float:
@@ -70,11 +100,11 @@ class Role(NamedTuple):
         return self.score - self.baseline
 
 
-class Choice(NamedTuple):
+class Best(NamedTuple):
     """The head and direction that do best for a relation on the even sentences, and how they do on the odd ones.
 
-    Counts are pairs (even, odd). ``offset`` and ``upos`` count the odd cases that the best fixed offset and the best
-    nearest part of speech get right.
+    Counts are pairs (even, odd). ``offset`` and ``upos`` count the odd cases that the best fixed offset and the rule by
+    parts of speech get right.
     """
 
     row: int
@@ -91,7 +121,9 @@ class SyntaxCounts:
     """How many cases of the relations of a corpus the heads of a model get right.
 
     ``cases`` [document, half, direction, row]; ``correct`` [document, half, direction, relation, head] by full
-    relation; ``untrained`` [half, direction, row, head], None if no untrained model was measured.
+    relation; ``both``, ``kinds`` and ``choices`` as in :class:`mha_viz.analysis.syntax.Syntax`; ``ruled`` [document,
+    half, direction, row]: what the rule by parts of speech gets right; ``named`` [seeker, side, row, part of speech]:
+    what the rule names; ``untrained`` [half, direction, row, head], None if no untrained model was measured.
     """
 
     relations: Relations
@@ -99,6 +131,11 @@ class SyntaxCounts:
     documents: Documents
     cases: Counts
     correct: npt.NDArray[np.int32]
+    ruled: Counts
+    both: Counts
+    kinds: Counts
+    choices: FloatSums
+    named: npt.NDArray[np.bool_]
     untrained: Counts | None = None
 
     @cached_property
@@ -123,6 +160,55 @@ class SyntaxCounts:
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         return self.documents.interval(correct, self.cases[:, halves, direction, row].sum(axis=1))
 
+    def rule(self, direction: int, row: int) -> NearestRule:
+        """The rule by parts of speech for one row of the tables."""
+        side, tags = np.nonzero(self.named[int(DIRECTIONS[direction] == "head_row"), :, row])
+        return NearestRule(int(side[0]) if side.size else 0, ordered(self.relations.upos[tag] for tag in tags))
+
+    def against_rule(self, direction: int, row: int, halves: slice) -> LowAndHigh:
+        """[low and high, head] of how much more often the heads are right than the rule by parts of speech."""
+        members = np.flatnonzero(self.relations.member[:, row])
+        correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
+        by_rule, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
+        both = self.both[halves, direction, row].sum(axis=0)
+        alone, by_rule_alone = correct.sum(axis=0) - both, by_rule.sum() - both
+        outcomes = np.stack((both, alone, by_rule_alone, n.sum() - both - alone - by_rule_alone))
+        return self.documents.of_net(correct - by_rule[:, None], n, outcomes)
+
+    @cached_property
+    def intervals_against_rule(self) -> LowAndHigh:
+        """The same for all: [direction, row, low and high, head]; NaN if there are too few cases for a role."""
+        n = self.gold.n.sum(axis=0)
+        bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
+        for direction, row in np.argwhere(n >= CASES):
+            bounds[direction, row] = self.against_rule(int(direction), int(row), ALL)
+        return bounds
+
+    def choices_of(self, direction: int, base: int) -> list[Choice]:
+        """How each head chooses among words of one kind, over all sentences."""
+        even = dict(zip(CHOICES, self.choices[0, direction, base].T, strict=True))  # by name: [head]
+        every = dict(zip(CHOICES, self.choices[:, direction, base].sum(axis=0).T, strict=True))
+        n, right = every["kind"], every["right"]
+        is_right = even["nearest_right"] > even["nearest_left"]  # [head]: the better side
+        nearest = np.where(is_right, every["nearest_right"], every["nearest_left"])
+        both = np.where(is_right, every["both_right"], every["both_left"])
+        kinds, rights, *beside = np.moveaxis(self.kinds[:, direction, base].astype(np.int64), 2, 0)  # [document, head]
+        outcomes = np.stack((both, right - both, nearest - both, n - right - nearest + both)).astype(np.int64)
+        bounds = self.documents.of_net(rights - np.where(is_right, beside[1], beside[0]), kinds, outcomes)
+        scores = (share(part, n) for part in (right, nearest, every["random"]))
+        kind, documents = share(n, self.gold.kinds[:, direction, base].sum()), np.count_nonzero(kinds, axis=0)
+        right_share, near_share, random = scores
+        return [
+            Choice(
+                *(float(kind[head]), int(n[head]), float(right_share[head]), float(near_share[head])),
+                Interval(*map(float, bounds[:, head])),
+                SIDES[int(is_right[head])],
+                float(random[head]),
+                int(documents[head]),
+            )
+            for head in range(len(n))
+        ]
+
     def documents_with_cases(self, direction: int, row: int, halves: slice) -> int:
         """How many documents the cases of one row of the tables come from."""
         return with_cases(self.cases[:, halves, direction, row].sum(axis=1))
@@ -133,22 +219,22 @@ def _gains(correct: int, baseline: int, n: int) -> bool:
     return n > 0 and round(1 / GAIN) * (int(correct) - int(baseline)) >= int(n)
 
 
-def choose(relations: Relations, gold: Gold, correct: Counts) -> Iterator[Choice]:
-    """The choice for every row that has a case among the even sentences. ``correct`` is [half, direction, row,
-    head]."""
-    for at in range(len(relations.rows)):
+def choose(counts: SyntaxCounts) -> Iterator[Best]:
+    """The best for every row that has a case among the even sentences."""
+    gold, correct = counts.gold, counts.by_row
+    for at in range(len(counts.relations.rows)):
         even = share(correct[0, :, at], gold.n[0, :, at, None])  # [direction, head]
         if np.isnan(even).all():
             continue
         direction, head = np.unravel_index(np.nanargmax(even), even.shape)
-        yield Choice(
+        yield Best(
             at,
             int(direction),
             int(head),
             (int(gold.n[0, direction, at]), int(gold.n[1, direction, at])),
             (int(correct[0, direction, at, head]), int(correct[1, direction, at, head])),
             int(gold.offset[1, direction, at].max(initial=0)),
-            int(gold.upos[1, direction, at].max(initial=0)),
+            int(counts.ruled[:, 1, direction, at].sum()),
         )
 
 
@@ -171,8 +257,9 @@ def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
 
 
 def named_rows(relations: Relations) -> list[int]:
-    """The rows after which roles are named: among relations with the same cases, the shorter name."""
-    rows = enumerate(relations.rows)
+    """The rows after which roles are named: among relations with the same cases, the shorter name; without
+    punctuation."""
+    rows = [(at, row) for at, row in enumerate(relations.rows) if base_of(row.relation) != "punct"]
     return [at for at, row in rows if row.level == "base" or (row.level == "full" and ":" in row.relation)]
 
 
@@ -190,35 +277,43 @@ def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int]
         return
     bounds = counts.interval(direction, at, halves)
     offset = best_offset(counts.gold.offset[halves, direction, at].sum(axis=0))[1] / n
-    side, tag, right_by_rule = best_upos(counts.gold.upos[halves, direction, at].sum(axis=0))
-    name = f"nearest {counts.relations.upos[tag]} to the {SIDES[side]}"
+    rule, by_rule = counts.rule(direction, at), int(counts.ruled[:, halves, direction, at].sum())
     detail = f"{counts.relations.rows[at].relation} {DIRECTIONS[direction]}"
     documents = counts.documents_with_cases(direction, at, halves)
     untrained = math.nan
     if counts.untrained is not None:
         untrained = int(counts.untrained[halves, direction, at].sum(axis=0).max()) / n
+    chosen: list[Choice] | None = None
+    against: LowAndHigh | None = None
     for head in heads:
         interval = Interval(*map(float, bounds[:, head]))
         if interval.low - offset >= GAIN - ROUNDING:
             right = int(counts.by_row[halves, direction, at, head].sum())
-            rule = Rule(name, right_by_rule / n, right > right_by_rule)
-            yield Role(head, "syntax", detail, right / n, offset, n, interval, rule, untrained, documents)
+            against = counts.against_rule(direction, at, halves) if against is None else against
+            chosen = counts.choices_of(direction, counts.relations.base_of_row(at)) if chosen is None else chosen
+            beside = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
+            yield Role(
+                head, "syntax", detail, right / n, offset, n, interval, beside, untrained, documents, chosen[head]
+            )
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:
-    """Heads that beat the better baseline by ten points on third-person pronouns. ``sums`` and ``control`` are the sums
-    of :class:`mha_viz.analysis.coreference.Coreference` with trained and untrained weights."""
-    at = TYPES.index("third_person")
+    """Heads that beat the better baseline by ten points on third-person pronouns, each beside the rule of agreement.
+    ``sums`` and ``control`` are the sums of :class:`mha_viz.analysis.coreference.Coreference` with trained and
+    untrained weights."""
+    at = TYPES.index(THIRD_PERSON)
     n, correct, baseline = (sums[name][:, :, at].sum(axis=1) for name in ("n", "correct", "baseline"))  # [document, …]
     cases, better, right = int(n.sum()), int(baseline.sum(axis=0).max()), correct.sum(axis=0)
     if cases < CASES:
         return
-    bounds = documents.interval(correct, n)
+    bounds, by_rule = documents.interval(correct, n), int(sums["agreement"].sum())
+    against = documents.of_net(*BesideAgreement.of(sums))
     untrained = math.nan if control is None else int(control["correct"][:, :, at].sum(axis=(0, 1)).max()) / cases
     for head in (head for head in range(len(right)) if _gains(right[head], better, cases)):
         scores = int(right[head]) / cases, better / cases, cases
         interval = Interval(*map(float, bounds[:, head]))
-        yield Role(head, "coreference", "third_person", *scores, interval, None, untrained, with_cases(n))
+        rule = Rule(AGREEMENT, by_rule / cases, Interval(*map(float, against[:, head])))
+        yield Role(head, "coreference", THIRD_PERSON, *scores, interval, rule, untrained, with_cases(n))
 
 
 def positional(
@@ -250,13 +345,16 @@ def _most(control: Running | None, total: str, rows: str, at: int) -> float:
 
 
 def delimiting(sums: Running, control: Running | None = None) -> Iterator[Role]:
-    """Heads that give more than 0.6 of their attention to [CLS], to [SEP] or to punctuation; the baseline is uniform
-    attention."""
-    mass, even = share(sums["delimiter"], sums["rows"]), share(sums["even_delimiter"], sums["rows"])
-    for at, detail in enumerate(DELIMITERS):
-        for head in np.flatnonzero(mass[:, at] > DELIMITER):
+    """Heads that give more than 0.6 of their attention to [CLS], to [SEP], to punctuation or, if to neither alone, to
+    both special tokens together; the baseline is uniform attention."""
+    mass, even = on_delimiters(sums)
+    untrained = np.full(len(even), np.nan) if control is None else on_delimiters(control)[0].max(axis=0)
+    above = mass > DELIMITER  # [head, detail]
+    above[:, ON_DELIMITERS.index(BOTH)] &= ~above[:, :2].any(axis=1)
+    for at, detail in enumerate(ON_DELIMITERS):
+        for head in np.flatnonzero(above[:, at]):
             scores = float(mass[head, at]), float(even[at]), int(sums["rows"])
-            yield Role(int(head), "delimiter", detail, *scores, untrained=_most(control, "delimiter", "rows", at))
+            yield Role(int(head), "delimiter", detail, *scores, untrained=float(untrained[at]))
 
 
 def broad(sums: Running, control: Running | None = None) -> Iterator[Role]:

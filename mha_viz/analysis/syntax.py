@@ -3,18 +3,24 @@
 Definitions: Clark et al. 2019, section 4.2 (word attention, arg-max, fixed offset); Voita et al. 2019, section 5.2.1
 (ten points over the offset); Htut et al. 2019 (undirected). A relation is counted with its subtype ("nmod:poss", level
 *full*), without it ("nmod", *base*) and in the aggregates "all" and "all without punct" (*agg*). Roots are not scored.
+
+*Kind and choice*: where a sentence has two words or more, besides the one that looks, of the gold word's part of
+speech, does a head point to a word of this *kind*, and if so, is its *choice* among them the gold one? Beside it, on
+the same cases, the nearest such word on each side, and one of them at random. Subtypes count with their base relation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.intervals import Documents
+from mha_viz.analysis.nearest import SIDES, NearestRule, RuleOfRows, nearest_words
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence
@@ -23,13 +29,18 @@ DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
 OFFSETS = tuple(
     sorted((o for o in range(-10, 11) if o), key=lambda o: (abs(o), o))
 )  # −1, 1, −2, 2, …: among equals the first is chosen
-SIDES = ("left", "right")
 HALVES = (
     "even",
     "odd",
 )  # of the sentences, by their number in the file: roles are chosen on one half, reported on the other
 
+# Of the cases of kind and choice: the head points to a word of the gold word's kind; if so, it is the gold one, and the
+# nearest such word on the left, or on the right, would be; head and nearest word are right; a random one would be.
+OF_KIND = ("kind", "right", "nearest_left", "nearest_right")
+CHOICES = (*OF_KIND, "both_left", "both_right", "random")
+
 Indices = npt.NDArray[np.intp]
+Hits = npt.NDArray[np.bool_]  # [head, word]
 
 
 class RelationRow(NamedTuple):
@@ -41,11 +52,17 @@ class RelationRow(NamedTuple):
 
 class Tree(NamedTuple):
     """The gold annotation of one sentence as arrays over words: ``heads`` (−1 for roots), ``relations`` (index into
-    :attr:`Relations.names`, −1 for roots), ``upos`` (index into :attr:`Relations.upos`)."""
+    :attr:`Relations.names`, −1 for roots), ``upos`` (index into :attr:`Relations.upos`).
+
+    ``rows``: those of :attr:`Relations.rows` that have a case. ``ruled`` [2, row, word], of these rows: whether the
+    rule of the row finds the head of a dependent, and whether it finds, from a head, one of its dependents.
+    """
 
     heads: Indices
     relations: Indices
     upos: Indices
+    rows: Indices
+    ruled: npt.NDArray[np.bool_]
 
 
 class Relations:
@@ -66,13 +83,26 @@ class Relations:
     @cached_property
     def rows(self) -> tuple[RelationRow, ...]:
         """Every row of a table, in order."""
-        base = sorted({_base(name) for name in self.names})
         aggregates = [RelationRow("agg", "all"), RelationRow("agg", "all without punct")] if self.names else []
         return (
             *(RelationRow("full", name) for name in self.names),
-            *(RelationRow("base", name) for name in base),
+            *(RelationRow("base", name) for name in self.bases),
             *aggregates,
         )
+
+    @cached_property
+    def bases(self) -> tuple[str, ...]:
+        """The relations without subtypes, in order."""
+        return tuple(sorted({base_of(name) for name in self.names}))
+
+    @cached_property
+    def base_places(self) -> Indices:
+        """[relation]: its place among :attr:`bases`."""
+        return np.array([self.bases.index(base_of(name)) for name in self.names], np.intp)
+
+    def base_of_row(self, row: int) -> int:
+        """The place among :attr:`bases` of the relation of a row, which is not an aggregate."""
+        return self.bases.index(base_of(self.rows[row].relation))
 
     @cached_property
     def member(self) -> Counts:
@@ -81,16 +111,42 @@ class Relations:
             len(self.names), len(self.rows)
         )
 
-    def tree(self, sentence: Sentence) -> Tree:
-        """The gold annotation of a sentence as arrays."""
+    def tree(self, sentence: Sentence, rules: RuleOfRows = MappingProxyType({})) -> Tree:
+        """The gold annotation of a sentence as arrays, and what the ``rules`` by parts of speech answer."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
-        relations = [-1 if w.head is None else self._number[w.relation] for w in sentence.words]
-        return Tree(
-            heads, np.array(relations, np.intp), np.array([self._upos[w.upos] for w in sentence.words], np.intp)
-        )
+        relations = np.array([-1 if w.head is None else self._number[w.relation] for w in sentence.words], np.intp)
+        upos = np.array([self._upos[w.upos] for w in sentence.words], np.intp)
+        rows = np.flatnonzero(self.member[relations[relations >= 0]].any(axis=0))
+        ruled = np.zeros((2, len(rows), len(heads)), bool)
+        for at, row in enumerate(rows.tolist()):
+            of_row = (relations >= 0) & self.member[relations, row].astype(bool)
+            for seeker in range(2):
+                rule = rules.get((seeker, self.rows[row]))
+                if rule is None or not rule.tags:
+                    continue
+                answer = nearest_words(self._is_named(rule)[upos], rule.side)
+                if seeker == 0:
+                    ruled[0, at] = of_row & (answer == heads)
+                else:
+                    ruled[1, at] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & of_row[answer]
+        return Tree(heads, relations, upos, rows, ruled)
+
+    def named_by(self, rules: RuleOfRows) -> npt.NDArray[np.bool_]:
+        """[seeker, side, row, part of speech]: what each rule names, as an array that adds up over parts of a
+        corpus."""
+        named = np.zeros((2, len(SIDES), len(self.rows), len(self.upos)), bool)
+        for (seeker, row), rule in rules.items():
+            if row in self.rows:
+                named[seeker, rule.side, self.rows.index(row)] = self._is_named(rule)
+        return named
+
+    def _is_named(self, rule: NearestRule) -> npt.NDArray[np.bool_]:
+        """[part of speech]: whether the rule names it."""
+        return np.array([tag in rule.tags for tag in self.upos], bool)
 
 
-def _base(relation: str) -> str:
+def base_of(relation: str) -> str:
+    """A relation without its subtype."""
     return relation.partition(":")[0]
 
 
@@ -98,42 +154,50 @@ def _belongs(name: str, row: RelationRow) -> bool:
     if row.level == "full":
         return name == row.relation
     if row.level == "base":
-        return _base(name) == row.relation
-    return row.relation == "all" or _base(name) != "punct"
+        return base_of(name) == row.relation
+    return row.relation == "all" or base_of(name) != "punct"
 
 
 class Syntax:
     """Running counts over sentences.
 
-    ``sums``: correct [document, half, direction, relation, head] by full relation; edges [head] for the undirected
-    measure with edge_count. The numbers of cases depend only on the annotation: :func:`gold`, :func:`cases`.
+    ``sums``: correct [document, half, direction, relation, head] by full relation; both [half, direction, row, head]:
+    in how many of the cases of a row the rule by parts of speech is right too; kinds [document, direction, base, head,
+    OF_KIND] and choices [half, direction, base, head, CHOICES]; edges [head] for the undirected measure with
+    edge_count. The numbers of cases depend only on the annotation: :func:`gold`, :func:`cases`.
     """
 
     def __init__(self, relations: Relations, heads: int, documents: int = 1) -> None:
         self.relations = relations
-        shape = (documents, len(HALVES), len(DIRECTIONS), len(relations.names), heads)
+        directions, bases = len(DIRECTIONS), len(relations.bases)
+        shape = (documents, len(HALVES), directions, len(relations.names), heads)
         self.sums: Running = {
             "correct": np.zeros(shape, np.int32),
+            "both": np.zeros((len(HALVES), directions, len(relations.rows), heads), np.int64),
+            "kinds": np.zeros((documents, directions, bases, heads, len(OF_KIND)), np.int32),
+            "choices": np.zeros((len(HALVES), directions, bases, heads, len(CHOICES))),
             "edges": np.zeros(heads, np.int64),
             "edge_count": np.zeros((), np.int64),
         }
-        self._punct = np.array([_base(name) == "punct" for name in relations.names] or [False])
+        self._punct = np.array([base_of(name) == "punct" for name in relations.names] or [False])
 
     def add(self, sentences: Joined, numbers: Sequence[int], documents: Sequence[int] = ()) -> None:
         """Add sentences; their numbers in the corpus; their documents (by default the first)."""
-        row, column, heads, relations, _, sentence = sentences
+        row, column, heads, relations = sentences.row, sentences.column, sentences.heads, sentences.relations
         words = np.flatnonzero(heads >= 0)
         above, names = heads[words], len(self.relations.names)
-        halves = np.array(numbers) % 2 + len(HALVES) * np.array(documents or [0] * len(numbers), np.intp)
-        bins = relations + names * halves[sentence]  # [word]: document, half and relation
-        for direction, pointed in enumerate((row, column)):
-            which, there = np.nonzero(pointed[:, words] == above)
+        half = (np.array(numbers) % 2)[sentences.sentence]  # [word]
+        document = np.array(documents or [0] * len(numbers), np.intp)[sentences.sentence]
+        bins = relations + names * (half + len(HALVES) * document)  # [word]: document, half and relation
+        down = row[:, above] == words  # [head, dependent]: its head's row points to it
+        hits = (row[:, words] == above, column[:, words] == above, down)
+        for direction, of_word in enumerate(hits):
+            which, there = np.nonzero(of_word)
             self._count(direction, which, bins[words[there]])
-        which, there = np.nonzero(heads[row] == np.arange(len(heads)))  # a row that points to a dependent of its word
-        self._count(2, which, bins[row[which, there]])
+        self._count_both(sentences, hits, words, half)
+        self._count_kinds(sentences, half, document)
         plain = ~self._punct[relations[words]]
-        down = row[:, above] == words
-        self.sums["edges"] += np.count_nonzero(((row[:, words] == above) | down)[:, plain], axis=1)
+        self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, plain], axis=1)
         self.sums["edge_count"] += np.count_nonzero(plain)
 
     def _count(self, direction: int, which: Indices, bins: Indices) -> None:
@@ -143,15 +207,52 @@ class Syntax:
         counts = np.bincount(bins * heads + which, minlength=documents * half * names * heads)
         self.sums["correct"][:, :, direction] += counts.reshape(documents, half, names, heads).astype(np.int32)
 
+    def _count_both(self, sentences: Joined, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
+        """Count the cases that a head and the rule of the row get right."""
+        of_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
+        ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & of_row
+        for direction, of_word in enumerate(hits):
+            for number in range(len(HALVES)):
+                some = half[words] == number
+                by_rule, by_head = (a[:, some].astype(np.float32) for a in (ruled[direction == 2], of_word))
+                self.sums["both"][number, direction] += (by_rule @ by_head.T).astype(np.int64)
+
+    def _count_kinds(self, sentences: Joined, half: Indices, document: Indices) -> None:
+        """Count by kind and choice: the cases in which the sentence has two words or more of the gold word's kind."""
+        kinds = sentences.kinds
+        for direction, cases in enumerate((kinds.of_dependents, kinds.of_dependents, kinds.of_heads)):
+            pointed = (sentences.column if direction == 1 else sentences.row)[:, cases.word]  # [head, case]
+            is_kind = sentences.upos[pointed] == cases.tag
+            if direction == 2:
+                below = sentences.relations[pointed]
+                base = np.where(below >= 0, self.relations.base_places[below], -1)
+                is_right = is_kind & (sentences.heads[pointed] == cases.word) & (base == cases.base)
+            else:
+                is_right = pointed == sentences.heads[cases.word]
+            is_right &= is_kind
+            left, right = (is_kind & one for one in cases.nearest)
+            answers = (is_kind, is_right, left, right, is_right & left, is_right & right, is_kind * cases.chance)
+            quantities = np.stack([answer.T for answer in answers], axis=2, dtype=np.float64)  # [case, head, CHOICES]
+            places = np.stack((document[cases.word], half[cases.word], cases.base))
+            order = np.lexsort(places[::-1])
+            starts = np.flatnonzero(np.diff(places[:, order], prepend=-1).any(axis=0))
+            if not starts.size:
+                continue
+            added = np.add.reduceat(quantities[order], starts, axis=0)
+            documents, halves, bases = places[:, order[starts]]
+            np.add.at(self.sums["choices"][:, direction], (halves, bases), added)
+            of_kind = added[..., : len(OF_KIND)].astype(np.int32)
+            np.add.at(self.sums["kinds"][:, direction], (documents, bases), of_kind)
+
 
 class Gold(NamedTuple):
     """The results that follow from the annotation alone, by :attr:`Relations.rows`: ``n`` [half, direction, row] cases;
-    ``offset`` [half, direction, row, offset] and ``upos`` [half, direction, row, side, upos]: how many of them a fixed
-    offset, or the nearest word of a part of speech on one side, gets right."""
+    ``offset`` [half, direction, row, offset]: how many of them a fixed offset gets right; ``kinds`` [half, direction,
+    base]: the cases of kind and choice."""
 
     n: Counts
     offset: Counts
-    upos: Counts
+    kinds: Counts
 
 
 def best_offset(right: Counts) -> tuple[int, int]:
@@ -161,43 +262,40 @@ def best_offset(right: Counts) -> tuple[int, int]:
     return OFFSETS[at], int(right[at])
 
 
-def best_upos(right: Counts) -> tuple[int, int, int]:
-    """Side, part of speech and count of the best rule, from counts [side, upos]; among equals the first part of speech
-    by name, then the left side."""
-    tag, side = np.unravel_index(int(right.T.argmax()), right.T.shape)
-    return int(side), int(tag), int(right[side, tag])
-
-
-def gold(relations: Relations, sentences: Sequence[tuple[int, Sentence]]) -> Gold:
-    """Cases and baselines of ``sentences``, each with its number in the file."""
-    names, tags = len(relations.names), len(relations.upos)
+def gold(relations: Relations, trees: Sequence[tuple[int, Tree]]) -> Gold:
+    """Cases and fixed offsets of ``trees``, each with the number of its sentence in the file."""
+    names = len(relations.names)
     n = np.zeros((2, 3, len(relations.rows)), np.int64)
     offset = np.zeros((2, 2, names, len(OFFSETS)), np.int64)  # [half, dependents or head's row, relation, offset]
-    upos = np.zeros((2, 2, names, len(SIDES), tags), np.int64)
-    for number, sentence in sentences:
-        tree = relations.tree(sentence)
+    kinds = np.zeros((2, 3, len(relations.bases)), np.int64)
+    for number, tree in trees:
         half, dependents = number % 2, np.flatnonzero(tree.heads >= 0)
         n[half] += _cases(relations, tree)
         if len(tree.heads) < 2 or not dependents.size:
             continue
+        of_dependents, of_heads = (np.bincount(k.base, minlength=kinds.shape[2]) for k in kinds_of(relations, tree))
+        kinds[half] += (of_dependents, of_dependents, of_heads)
         far = tree.heads[dependents] - dependents
         for at, places in enumerate(OFFSETS):
             np.add.at(offset[half, 0, :, at], tree.relations[dependents[far == places]], 1)
             np.add.at(offset[half, 1, :, at], tree.relations[dependents[far == -places]], 1)
-        _nearest(upos[half], tree, tags)
-    by_row = [np.einsum("hdr...,rt->hdt...", table, relations.member)[:, [0, 0, 1]] for table in (offset, upos)]
-    return Gold(n, by_row[0], by_row[1])
+    return Gold(n, np.einsum("hdro,rt->hdto", offset, relations.member)[:, [0, 0, 1]], kinds)
 
 
 def cases(
-    relations: Relations, sentences: Sequence[tuple[int, Sentence]], documents: Documents, first: int = 0
-) -> Counts:
-    """[document, half, direction, row]: the cases of ``sentences``, each with its number in the file. ``first``: the
-    number of the first sentence that the ``documents`` number."""
+    relations: Relations, trees: Sequence[tuple[int, Tree]], documents: Documents, first: int = 0
+) -> tuple[Counts, Counts]:
+    """[document, half, direction, row]: the cases of ``trees``, each with the number of its sentence in the file, and
+    those of them that the rule by parts of speech gets right. ``first``: the number of the first sentence that the
+    ``documents`` number, the number of cases."""
     n = np.zeros((documents.count, len(HALVES), len(DIRECTIONS), len(relations.rows)), np.int64)
-    for number, sentence in sentences:
-        n[documents.numbers[number - first], number % 2] += _cases(relations, relations.tree(sentence))
-    return n
+    by_rule = np.zeros_like(n)
+    for number, tree in trees:
+        at = documents.numbers[number - first], number % 2
+        n[at] += _cases(relations, tree)
+        if len(tree.heads) > 1:
+            by_rule[at][:, tree.rows] += tree.ruled.sum(axis=2)[[0, 0, 1]]
+    return n, by_rule
 
 
 def _cases(relations: Relations, tree: Tree) -> Counts:
@@ -209,22 +307,6 @@ def _cases(relations: Relations, tree: Tree) -> Counts:
     has = np.zeros((len(tree.heads), len(relations.rows)), bool)  # [word, row]: whether it has such a dependent
     np.logical_or.at(has, tree.heads[dependents], relations.member[tree.relations[dependents]].astype(bool))
     return np.stack((by_dependent, by_dependent, has.sum(axis=0)))
-
-
-def _nearest(table: Counts, tree: Tree, tags: int) -> None:
-    """For the nearest word of each part of speech on each side of every word: whether it is the head, and whether it is
-    a dependent."""
-    n = len(tree.heads)
-    for side, order in enumerate((range(n), range(n - 1, -1, -1))):
-        last = np.full(tags, -1, np.intp)  # by part of speech: the last word seen so far
-        for word in order:
-            seen = np.flatnonzero(last >= 0)
-            nearest_word = last[seen]
-            if tree.heads[word] >= 0:
-                table[0, tree.relations[word], side, seen[nearest_word == tree.heads[word]]] += 1
-            below = tree.heads[nearest_word] == word
-            np.add.at(table[1, :, side], (tree.relations[nearest_word[below]], seen[below]), 1)
-            last[tree.upos[word]] = word
 
 
 class Pointers(NamedTuple):
@@ -243,28 +325,95 @@ def pointers(block: Weights) -> Pointers:
     return Pointers(block.argmax(axis=2), block.argmax(axis=1))
 
 
+class KindCases(NamedTuple):
+    """Cases with two words or more of the gold word's part of speech besides the one that looks, all [case]: the
+    ``word`` that looks, the ``base`` relation, the gold word's part of speech (``tag``), the share of the words of it
+    that are right (``chance``), and ``nearest`` [side, case]: whether the nearest of them on each side is right."""
+
+    word: Indices
+    base: Indices
+    tag: Indices
+    chance: npt.NDArray[np.float64]
+    nearest: npt.NDArray[np.bool_]
+
+
+class Kinds(NamedTuple):
+    """The cases of dependents, which look for their head, and of heads, which look for a dependent; the gold word of
+    these is the first dependent of the relation."""
+
+    of_dependents: KindCases
+    of_heads: KindCases
+
+
+def kinds_of(relations: Relations, tree: Tree) -> Kinds:
+    """The cases of one sentence by kind."""
+    heads, upos, n = tree.heads, tree.upos, len(tree.heads)
+    count = np.bincount(upos, minlength=len(relations.upos))
+    nearest = np.full((len(SIDES), len(relations.upos), n), -1, np.intp)  # [side, part of speech, word]
+    for tag in np.unique(upos):
+        for side in range(len(SIDES)):
+            nearest[side, tag] = nearest_words(upos == tag, side)
+    dependents = np.flatnonzero(heads >= 0)
+    above = heads[dependents]
+    base = relations.base_places[tree.relations[dependents]] if dependents.size else above
+    first: dict[tuple[int, int], int] = {}  # (head, base relation) → its first dependent
+    for dependent, pair in zip(dependents.tolist(), zip(above.tolist(), base.tolist(), strict=True), strict=True):
+        first.setdefault(pair, dependent)
+    words, names = (np.array([pair[at] for pair in first], np.intp) for at in range(2))
+    tags = upos[np.array([*first.values()], np.intp)]
+    below = (above == words[:, None]) & (base == names[:, None])  # [case, dependent]: is right
+    is_below = np.zeros((len(words), n + 1), bool)  # [case, word]; no word is the last
+    is_below[:, dependents] = below
+
+    def with_two(word: Indices, base: Indices, tag: Indices, right: Any, hits: Any) -> KindCases:
+        among = count[tag] - (upos[word] == tag)
+        some = among > 1
+        return KindCases(word[some], base[some], tag[some], (right / np.maximum(among, 1))[some], hits[:, some])
+
+    hits = nearest[:, upos[above], dependents] == above
+    of_dependents = with_two(dependents, base, upos[above], np.ones(len(above)), hits)
+    of_tag = (below & (upos[dependents] == tags[:, None])).sum(axis=1)
+    hits = is_below[np.arange(len(words)), nearest[:, tags, words]]
+    return Kinds(of_dependents, with_two(words, names, tags, of_tag, hits))
+
+
+def _concatenated(cases: Sequence[KindCases]) -> KindCases:
+    return KindCases(*(np.concatenate(each, axis=-1) for each in zip(*cases, strict=True)))
+
+
 class Joined(NamedTuple):
     """Sentences whose words are numbered consecutively, so that all are processed at once: pointers ``row`` and
-    ``column`` [head, word]; ``heads`` (−1 for roots), ``relations``, ``first`` (the first word of its sentence) and
-    ``sentence`` (its place among them) are [word]."""
+    ``column`` [head, word]; ``heads`` (−1 for roots), ``relations``, ``upos``, ``first`` (the first word of its
+    sentence) and ``sentence`` (its place among them) are [word]; ``ruled`` [2, row, word] is that of
+    :class:`Tree`, of all rows; ``kinds``: the cases by kind."""
 
     row: Indices
     column: Indices
     heads: Indices
     relations: Indices
+    upos: Indices
     first: Indices
     sentence: Indices
+    ruled: npt.NDArray[np.bool_]
+    kinds: Kinds
 
 
-def joined(blocks: Sequence[Weights], trees: Sequence[Tree]) -> Joined:
+def joined(relations: Relations, blocks: Sequence[Weights], trees: Sequence[Tree]) -> Joined:
     """Join sentences, at least one: ``blocks`` [head, word, word], overwritten on their diagonals, and their trees."""
     lengths = np.array([len(tree.heads) for tree in trees], np.intp)
-    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    starts = np.cumsum(lengths) - lengths
+    first = np.repeat(starts, lengths)
     pointed = [pointers(block) for block in blocks]
     row, column = (np.concatenate(each, axis=1) + first for each in zip(*pointed, strict=True))
-    heads, relations, _ = (np.concatenate(each) for each in zip(*trees, strict=True))
+    heads, names, upos = (np.concatenate(each) for each in zip(*(tree[:3] for tree in trees), strict=True))
     heads += first * (heads >= 0)
-    return Joined(row, column, heads, relations, first, np.repeat(np.arange(len(trees)), lengths))
+    ruled = np.zeros((2, len(relations.rows), len(heads)), bool)
+    kinds: list[Kinds] = []
+    for tree, start, length in zip(trees, starts.tolist(), lengths.tolist(), strict=True):
+        ruled[:, tree.rows, start : start + length] = tree.ruled
+        kinds.append(Kinds(*(one._replace(word=one.word + start) for one in kinds_of(relations, tree))))
+    together = Kinds(*(_concatenated(of_one) for of_one in zip(*kinds, strict=True)))
+    return Joined(row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), ruled, together)
 
 
 class Arc(NamedTuple):
@@ -287,7 +436,7 @@ def arcs(sentence: Sentence, pointed: Pointers, head: int, relation: str, direct
     dependents = [
         (word, gold.head, gold.relation)
         for word, gold in enumerate(sentence.words)
-        if gold.head is not None and relation in (gold.relation, _base(gold.relation), "all")
+        if gold.head is not None and relation in (gold.relation, base_of(gold.relation), "all")
     ]
     if direction == "head_row":
         words = sorted({above for _, above, _ in dependents})

@@ -45,7 +45,9 @@ OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
 LINKING = ("syntax", "coreference")  # roles that link words
 TO_ONE = 0.5  # share of a word's attention that goes to one other word
 
-_MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()}
+_MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()} | {
+    metrics.BOTH: lambda attention: metrics.cls(attention) + metrics.sep(attention)
+}
 
 
 def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:

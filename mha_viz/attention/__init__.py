@@ -22,29 +22,18 @@ from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
 from mha_viz.heads import AnyHead, Head, every_head, is_number
-from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions
+from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, drawn
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean, from_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "draws", "is_number"]
+__all__ = ["AnyHead", "Attention", "Content", "Head", "Quantity", "Shown", "Weights", "is_number"]
 
 TokenTexts: TypeAlias = Sequence[list[str]] | Sequence[tuple[str, ...]]  # the tokens of several texts
 
 READ = ((TYPED,), (GIVEN_WORDS,))  # the first steps of a reading whose numbers follow from model and text
-
-_FIGURES: dict[str, Callable[..., Any]] = {}  # the functions for figures, files and tables, by name
-
-
-def draws(name: str, function: Callable[..., Any]) -> None:
-    """Register the function with which a reading is drawn, measured or saved. The package does so once, because
-    drawings, measures and files are on higher floors and imports only go down."""
-    if name in _FIGURES:
-        raise ValueError(f"Two functions draw {name}.")
-    _FIGURES[name] = function
-
 
 _SAME = TokenizedText("", "", ())  # means "the keys are the queries" until an Attention is created
 
@@ -198,7 +187,7 @@ class Attention:
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""
-        figure: AnyFigure = _FIGURES["grid"](self, **options)
+        figure: AnyFigure = drawn("grid")(self, **options)
         return figure
 
     @overload
@@ -213,7 +202,7 @@ class Attention:
         self, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
     ) -> AnyFigure:
         """One head's matrix as a figure (``mha_viz.figure.heatmap``): ``a.heatmap("L3H1")``, ``a.heatmap(3, 1)``."""
-        figure: AnyFigure = _FIGURES["heatmap"](self, layer, head, **options)
+        figure: AnyFigure = drawn("heatmap")(self, layer, head, **options)
         return figure
 
     @overload
@@ -226,7 +215,7 @@ class Attention:
         self, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
     ) -> AnyFigure:
         """Token links of one head, or with ``heads`` of several of a layer, as a figure (``mha_viz.figure.links``)."""
-        figure: AnyFigure = _FIGURES["links"](self, layer, head, **options)
+        figure: AnyFigure = drawn("links")(self, layer, head, **options)
         return figure
 
     def measures(self) -> pd.DataFrame:
@@ -237,13 +226,13 @@ class Attention:
         nats, and ``normalised_entropy``, that over ln(keys), 0 to 1. The tokens are those of this reading: pieces,
         unless it is by words. NaN where a measure is undefined (``mha_viz.analysis.metrics`` has the definitions).
         """
-        table: pd.DataFrame = _FIGURES["measures"](self)
+        table: pd.DataFrame = drawn("measures")(self)
         return table
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the reading as .npz or .safetensors, from which ``mha_viz.open_attention`` reads an equal one, or its
         numbers as .csv or .json. Raises ExportError; no incomplete file is left."""
-        written: Path = _FIGURES["save"](self, path)
+        written: Path = drawn("save")(self, path)
         return written
 
     def __reduce__(self) -> tuple[Callable[..., Attention], tuple[Any, ...]]:

@@ -13,20 +13,19 @@ from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import link, linked
-from mha_viz.figures.role_words import FEW_DOCUMENTS, linked_words
+from mha_viz.figures.role_words import FEW_DOCUMENTS, OLDER_RULE, RULES, is_older, linked_words
 from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HEADINGS = ("head", "role", *("score", "baseline", "cases") * 2, "outcome")
-GROUPS = (2, 5)  # the columns in which the numbers of each corpus begin
+HEADINGS = ("head", "role", "rule", *("score", "baseline", "cases") * 2, "outcome")
+GROUPS = (3, 6)  # the columns in which the numbers of each corpus begin
 BY_THRESHOLD = ("position", "delimiter")  # roles whose baseline is uniform attention
 MOST_OF_NAME = 26  # characters of a corpus name above its columns
 LEGEND = "Position and delimiter heads have a threshold; their baseline is evenly spread attention."
-MARK = "*"
-NO_BETTER = f"{MARK} On at least one of the profile's corpora, no better than the nearest word of one part of speech."
+OF_RULE = "rule: what the head does to {rule} on the profile's corpora{older}."
 GAP = "  "
 
 
@@ -43,7 +42,10 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
         widths[first + 2] += max(0, len(name) - room)
     table = [corpora, *(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)]
     legend = [LEGEND] if any(replication.finding.role in BY_THRESHOLD for replication in replications) else []
-    legend += [NO_BETTER] if any(replication.finding.beats_upos is False for replication in replications) else []
+    findings = [replication.finding for replication in replications]
+    rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in findings)]
+    older = f", {OLDER_RULE}" if is_older(findings) else ""
+    legend += [OF_RULE.format(rule=" or ".join(rules), older=older)] if rules else []
     measured = [replication.here for replication in replications if replication.here is not None]
     legend += _over({one.documents for one in measured if one.documents is not None}, names[1])
     return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
@@ -90,8 +92,13 @@ def _cells(replication: Replication) -> tuple[str, ...]:
     finding, here, outcome = replication
     there = RoleScore(finding.score, finding.baseline, finding.n)
     numbers = (*_numbers(there), *_numbers(here))
-    role = f"{one_line(linked_words(finding))}{f' {MARK}' * (finding.beats_upos is False)}"
-    return (both(finding.head), role, *numbers, outcome.removesuffix(" here"))
+    return (
+        both(finding.head),
+        one_line(linked_words(finding)),
+        finding.state or "–",
+        *numbers,
+        outcome.removesuffix(" here"),
+    )
 
 
 def _numbers(measured: RoleScore | None) -> tuple[str, str, str]:
@@ -108,8 +115,6 @@ def _share(value: float) -> str:
 def _count(replications: Sequence[Replication], there: str, here: str) -> str:
     """ "45 of 47 roles of A hold on B. 2: a simple rule does as well." """
     outcomes = Counter(replication.outcome for replication in replications)
-    marked = sum(outcome == HOLDS and finding.beats_upos is False for finding, _, outcome in replications)
-    of_these = f", {marked:,} of them marked {MARK}" if marked else ""
-    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {there} hold on {here}{of_these}."
+    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {there} hold on {here}."
     others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
     return " ".join([holding, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])

@@ -24,8 +24,8 @@ def options(command: Parser) -> None:
     command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=words)
     words = f"the kinds of roles to show, with commas: {', '.join(KINDS)} (default: all)"
     command.add_argument("--kinds", default="", metavar="KINDS", help=words)
-    words = "show only roles of which all of these are true, with commas: established (by two corpora), beats (does "
-    words += "better than the rule by part of speech on each corpus)"
+    words = "show only roles of which all of these are true, with commas: established (by two corpora); beats, equals "
+    words += "or below (what the head does to the strongest simple rule on all of them)"
     command.add_argument("--only", default="", metavar="CONDITIONS", help=words)
     words = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
     command.add_argument("--out", default=STDOUT, metavar="FILE", help=words)

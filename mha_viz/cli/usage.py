@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from mha_viz.attention import Head
+from mha_viz.heads import Head
 from mha_viz.quotes import shortened
 
 # Names of Python settings, at the beginning of a message with their values, or anywhere in it.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
 from mha_viz.corpus.rows import NumberedLines, WordLine, blocks, new_document, word_lines
-from mha_viz.corpus.treebank import START, Corpus, PartStart, Sentence, Word, text_digest
+from mha_viz.corpus.treebank import START, Corpus, PartStart, Sentence, Word, check_forms, empty_forms, text_digest
 from mha_viz.errors import CorpusError
 
 WITHOUT_TREE = "Its words count; its dependencies do not."
@@ -24,8 +24,8 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = START, lenie
     """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
     ``start``: where in its file the text begins. Raises CorpusError, with the line number, for invalid CoNLL-U and
-    above a limit; also for a file without a sentence. ``lenient``: what cannot be parsed is left out, one sentence at a
-    time.
+    above a limit; also for a file without a sentence, and for one whose words are not given. ``lenient``: what cannot
+    be parsed is left out, one sentence at a time.
     """
     reader = _Reader(name, start, lenient)
     for block in blocks(text, name, start.lines, strict=not lenient):
@@ -35,6 +35,8 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = START, lenie
         raise CorpusError(
             f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
         )
+    if not lenient:
+        check_forms(name, *empty_forms(reader.sentences))
     has_trees = any(word.relation for sentence in reader.sentences for word in sentence.words)
     sentences, left_out = tuple(reader.sentences), tuple(reader.left_out)
     return Corpus(name, sentences, text_digest(text), has_trees, reader.brackets.any_mentions, left_out)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from mha_viz.errors import CorpusError
+
+EMPTY = "_"  # the form of a word that is not given
 
 
 class Word(NamedTuple):
@@ -90,6 +95,21 @@ class GapRow(NamedTuple):
     pronoun: tuple[str, int]
     a: tuple[str, int, bool]
     b: tuple[str, int, bool]
+
+
+def empty_forms(sentences: Iterable[Sentence]) -> tuple[int, int]:
+    """How many words are “_”, which stands for a word that is not given, and how many words there are."""
+    forms = [word.form for sentence in sentences for word in sentence.words]
+    return forms.count(EMPTY), len(forms)
+
+
+def check_forms(name: str, empty: int, words: int) -> None:
+    """Raise CorpusError for a treebank of which more than half of the words are not given."""
+    if 2 * empty > words:
+        raise CorpusError(
+            f"{name} has no text: {empty:,} of its {words:,} words are “_”.",
+            "Such a treebank is published without its words, and with a script that puts them in: run that first.",
+        )
 
 
 def text_digest(text: str) -> str:

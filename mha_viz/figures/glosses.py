@@ -156,6 +156,12 @@ PATTERNS = MappingProxyType(
         "same": _pattern("same token", "token → itself", "*dog*", "itself self word position diagonal"),
         "cls": _pattern("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
         "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),
+        "both": _pattern(
+            "both special tokens",
+            "any token → [CLS] or [SEP]",
+            "_[CLS]_ the *dog* [SEP]",
+            "delimiter special cls sep together start end",
+        ),
         "punctuation": _pattern(
             "punctuation marks",
             "any token → commas and full stops",
@@ -195,6 +201,7 @@ PARTS_OF_SPEECH = MappingProxyType(
         "X": "other word",
     }
 )
+AGREEMENT = "agreement"  # the rule beside roles of coreference
 # Words that occur in any question and carry no meaning.
 _EMPTY = re.compile(
     r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
@@ -252,8 +259,10 @@ def explained(detail: str) -> str:
 
 
 def rule_in_words(rule: str) -> str:
-    """ "nearest noun to the right" for "nearest NOUN to the right": a rule with its part of speech in words."""
-    return " ".join(PARTS_OF_SPEECH.get(word, word) for word in rule.split(" "))
+    """ "nearest noun or name to the right" for "nearest NOUN or PROPN to the right": a rule with its parts of speech in
+    words; "rule of agreement" for "agreement"."""
+    named = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
+    return f"rule of {named}" if rule == AGREEMENT else named
 
 
 _PLAIN_RULES = MappingProxyType(

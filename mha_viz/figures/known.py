@@ -13,7 +13,15 @@ from mha_viz.analysis.given import given_corpora, given_roles
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES
 from mha_viz.figures.glosses import rule_plainly
-from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, described, glyph, most_sought_first, plain_name, standing
+from mha_viz.figures.role_words import (
+    COLOURS,
+    KIND_COLOURS,
+    STATE_WORDS,
+    described,
+    glyph,
+    most_sought_first,
+    plain_name,
+)
 
 
 def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
@@ -45,7 +53,7 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
             "glyph": glyph(finding),
             "name": plain_name(finding),
             "words": described(finding),
-            "standing": standing(finding),
+            "standing": STATE_WORDS.get(finding.state, finding.status),
         }
         for finding in most_sought_first(findings)
     }

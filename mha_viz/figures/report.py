@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, by_chance
 from mha_viz.analysis.established import check
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import RULE_Q, STATES, Finding, Q
 from mha_viz.analysis.profile import Profile, read_profile, shipped_profiles
 from mha_viz.analysis.q_values import ROLE, looked_at
 from mha_viz.analysis.replication import Replication, replicate
@@ -34,10 +34,7 @@ from mha_viz.figures.report_columns import (
     q_in_words,
     report_cells,
 )
-from mha_viz.figures.role_words import (
-    SOUGHT,
-    by_chance_in_words,
-)
+from mha_viz.figures.role_words import OLDER_RULE, SOUGHT, STATE_WORDS, by_chance_in_words, is_older
 from mha_viz.figures.use_words import USE, is_used, use_explained
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
@@ -49,9 +46,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = SOUGHT
+STRONGEST = (
+    "Strongest simple rule: told the parts of speech, the nearest word on one side with one of a set of them "
+    "(coreference: told number and subjects, what agrees). Beats: the head is right more often on each corpus (the "
+    "lower end of the 95% interval of the difference is above 0); equals: the upper end is below 0 on none. Choice: of "
+    "the cases in which the head points to one of several words of the right part of speech, the share that are right; "
+    "nearest: the same of the nearest such word."
+)
+
+
+def _has_state(state: str) -> Callable[[Finding], bool]:
+    return lambda finding: finding.state == state
+
+
 CONDITIONS: Mapping[str, tuple[str, Callable[[Finding], bool]]] = {
     "established": ("established", lambda finding: finding.status == ESTABLISHED),
-    "beats": ("better than the rule by part of speech", lambda finding: finding.beats_upos is True),
+    **{
+        state: (STATE_WORDS[state].replace("the rule", "the strongest simple rule"), _has_state(state))
+        for state in STATES
+    },
 }
 
 
@@ -119,13 +132,14 @@ def report(
     kinds: str | Iterable[str] = (),
     only: str | Iterable[str] = (),
 ) -> Report:
-    """The roles of a profile as a table for a paper (Markdown, LaTeX, CSV), with intervals, baselines, q-values over
-    all heads and relations that were looked at, the accuracy on the other corpus that establishes them, on which third
-    corpora they hold, whether they are used, and the sentence to cite.
+    """The roles of a profile as a table for a paper (Markdown, LaTeX, CSV), with intervals, baselines, the strongest
+    simple rule with q-values over all heads and relations that were looked at, the accuracy on the other corpus that
+    establishes them, on which third corpora they hold, whether they are used, and the sentence to cite.
 
     ``replicated``: profiles of the same model on third corpora; one that chose a role replicates nothing. ``kinds``:
     the kinds of roles to show, of KINDS. ``only``: what must be true of them, of CONDITIONS: "established", and
-    "beats", better than the rule by part of speech. Both may be text with commas: "syntax,coreference".
+    "beats", "equals" or "below" for what the head does to the strongest simple rule. Both may be text with commas:
+    "syntax,coreference".
 
     Raises CorpusError for a profile without roles and for one of another model or of the same corpus, SettingError for
     other kinds and conditions, and where no role is left.
@@ -142,12 +156,13 @@ def report(
     if not findings:
         raise SettingError(*_none_is_left(profile, every, shown_kinds, conditions))
     tests = looked_at(profile.tables)
-    q = dict(zip(tests[ROLE].itertuples(index=False, name=None), tests["q"], strict=True))
+    tested = [*tests[ROLE].itertuples(index=False, name=None)]
+    q, rule_q = (dict(zip(tested, tests[column], strict=True)) for column in (Q, RULE_Q))
     thirds = _on_thirds(profile, findings, others)
     use = _use(profile)
     keys = [(f.role, f.detail, *f.head) for f in findings]
     roles = tuple(
-        ReportedRole(f, q.get(key, math.nan), outcomes, use.get(key))
+        ReportedRole(f, q.get(key, math.nan), rule_q.get(key, math.nan), outcomes, use.get(key))
         for f, key, outcomes in zip(findings, keys, thirds, strict=True)
     )
     names = (profile.corpus, tuple(other.corpus for other in others))
@@ -243,15 +258,19 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame,
     """What was looked at, how sure it is, and what else a reader needs."""
     if len(tests):
         yield _looked_at(profile, tests)
-        with_q = [role.q for role in roles if not math.isnan(role.q)]
+        with_q = [role.rule_q for role in roles if not math.isnan(role.rule_q)]
         count = counted(len(with_q), "role")
-        highest = f" The highest q of the {count} with one is {q_in_words(max(with_q))}." if with_q else ""
+        lowest = f" The lowest q of the {count} with one is {q_in_words(min(with_q))}." if with_q else ""
         yield (
-            "q: false discovery rate by Benjamini–Hochberg over all of these; one-sided tests of the accuracy on all "
-            "sentences against the best fixed offset (coreference: the better of two simple rules), with cases divided "
-            "by the design effect of documents."
-            f"{highest}"
+            "q: false discovery rate by Benjamini–Hochberg over all of these, against the strongest simple rule; "
+            "one-sided exact sign tests on all cases where only the head or only the rule is right, divided by the "
+            "design effect of documents. The CSV also has q against the best fixed offset."
+            f"{lowest}"
         )
+    if any(role.finding.state for role in roles):
+        yield STRONGEST
+    if is_older(role.finding for role in roles):
+        yield f"The strongest simple rule was measured {OLDER_RULE}; it has no interval and no q."
     for chance in filter(None, (by_chance(profile, role) for role in (SYNTAX, COREFERENCE))):
         yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]

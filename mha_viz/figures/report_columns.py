@@ -6,29 +6,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mha_viz.analysis.findings import CORPORA, Elsewhere, Finding
+from mha_viz.analysis.findings import BESIDE, CORPORA, OF_OTHER, RULE_Q, Elsewhere, Finding, Q
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.replication import Replication, RoleScore
-from mha_viz.analysis.roles import ESTABLISHED
+from mha_viz.analysis.roles import CASES, ESTABLISHED
 from mha_viz.figures.caption import both
 from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.role_words import (
     ACCURACY,
-    best_baseline,
+    baseline_name,
     linked_words,
-    matched_corpora,
     measure,
-    standing_with_corpora,
 )
 from mha_viz.figures.use_words import USE, use_in_words
 from mha_viz.numerals import counted, percent
-from mha_viz.quotes import printable, series
+from mha_viz.quotes import printable
 
 HEADING = (
     *("model", "revision", "corpus", "layer", "head", "name", "paper", "role", "detail", "status", "n", "documents"),
-    *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "beats_upos"),
-    *("rule_as_good_on", "untrained", "q", "also_established_on", "other_score", "other_upos_rule"),
-    *("other_upos_baseline", "used_more_than_neighbours"),
+    *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "state"),
+    *(*BESIDE, "untrained", Q, RULE_Q, "also_established_on"),
+    *(*(f"other_{name}" for name in OF_OTHER), "used_more_than_neighbours"),
 )
 # The further columns of the first third corpus are replicated_1_corpus, replicated_1_outcome, …
 OF_THIRD = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
@@ -66,11 +64,13 @@ class Use(NamedTuple):
 
 
 class ReportedRole(NamedTuple):
-    """A role; its q-value, NaN if it was not tested; what became of it on each third corpus, None where that is one of
-    the corpora that chose the role; whether it is used, None if that was not measured."""
+    """A role; its q-values against the baseline and against the strongest simple rule, NaN if it was not tested; what
+    became of it on each third corpus, None where that is one of the corpora that chose the role; whether it is used,
+    None if that was not measured."""
 
     finding: Finding
     q: float
+    rule_q: float
     thirds: tuple[Replication | None, ...]
     use: Use | None
 
@@ -84,24 +84,16 @@ class ReportSubject(NamedTuple):
     thirds: tuple[str, ...]
 
 
-def _status(finding: Finding) -> str:
-    """Say whether a role is established or suggested, and where a simple rule does as well."""
-    is_matched = finding.beats_upos is False
-    return f"{finding.status}; {standing_with_corpora(finding)}" if is_matched else finding.status
-
-
 def report_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
     f = role.finding
     head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
     measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
-    beats = "" if f.beats_upos is None else f.beats_upos
-    as_good = CORPORA.join(matched_corpora(f)) if f.beats_upos is False else ""
-    baselines = (f.baseline, f.upos_rule, f.upos, beats, as_good, f.untrained)
+    baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
     there = f.elsewhere or Elsewhere("", math.nan)
-    other = (CORPORA.join(_also_established(f)), there.score, there.upos_rule, there.upos)
+    other = (CORPORA.join(_also_established(f)), there.score, there.upos, there.upos_rule, *there.beside)
     thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _of_third(*third))
     use = "" if role.use is None else role.use.used
-    return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, *other, use, *thirds)
+    return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q, *other, use, *thirds)
 
 
 def _of_third(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
@@ -147,10 +139,27 @@ def _interval(finding: Finding) -> str:
 
 
 def _baselines(finding: Finding) -> str:
-    """ "best fixed offset 38.6%, nearest noun to the right 52.5%, untrained 6.1%"."""
-    name = "best fixed offset" if finding.role == "syntax" else best_baseline(finding)[0]
-    scores = {name: finding.baseline, rule_in_words(finding.upos_rule): finding.upos, "untrained": finding.untrained}
+    """ "best fixed offset 38.6%, untrained 6.1%"."""
+    scores = {baseline_name(finding): finding.baseline, "untrained": finding.untrained}
     return ", ".join(f"{name} {percent(score)}" for name, score in scores.items() if not math.isnan(score))
+
+
+def _rule(finding: Finding) -> str:
+    """ "below: nearest noun or name to the right 69.3%; there nearest noun to the right 74.2%"."""
+    if not finding.state:
+        return NONE
+    rule, there = rule_in_words(finding.upos_rule), finding.elsewhere
+    elsewhere = ""
+    if there and there.upos_rule:
+        name = "" if there.upos_rule == finding.upos_rule else f"{rule_in_words(there.upos_rule)} "
+        elsewhere = f"; there {name}{percent(there.upos)}"
+    return f"{finding.state}: {rule} {percent(finding.upos)}{elsewhere}"
+
+
+def _choice(finding: Finding) -> str:
+    """ "88.3%, nearest 85.8%"; of few cases nothing."""
+    beside = finding.beside
+    return f"{percent(beside.choice)}, nearest {percent(beside.nearest)}" if beside.choice_n >= CASES else NONE
 
 
 def q_in_words(q: float) -> str:
@@ -170,16 +179,17 @@ class PrintedColumn(NamedTuple):
 def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
     """The columns of the printed table; a corpus that chose all roles has none of its own."""
     return (
-        PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.13),
+        PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.12),
         PrintedColumn("Head", "l", lambda role: both(role.finding.head)),
-        PrintedColumn("Status", "p", lambda role: _status(role.finding), 0.11),
+        PrintedColumn("Status", "p", lambda role: role.finding.status, 0.09),
         PrintedColumn("n", "r", lambda role: f"{role.finding.n:,}"),
         PrintedColumn("Score", "p", lambda role: _score(role.finding), 0.08),
         PrintedColumn("95% interval", "p", lambda role: _interval(role.finding), 0.11),
-        PrintedColumn("Baselines", "p", lambda role: _baselines(role.finding), 0.13),
-        PrintedColumn("q", "r", lambda role: q_in_words(role.q)),
-        PrintedColumn("Also established on", "p", lambda role: series(_also_established(role.finding)) or NONE, 0.1),
-        PrintedColumn("Score there", "p", lambda role: _score_there(role.finding), 0.06),
+        PrintedColumn("Also established on", "p", lambda role: _established_there(role.finding), 0.1),
+        PrintedColumn("Baselines", "p", lambda role: _baselines(role.finding), 0.1),
+        PrintedColumn("Strongest simple rule", "p", lambda role: _rule(role.finding), 0.2),
+        PrintedColumn("Choice", "p", lambda role: _choice(role.finding), 0.07),
+        PrintedColumn("q (rule)", "r", lambda role: q_in_words(role.rule_q)),
         *(_on_third(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
         PrintedColumn(capital(USE), "p", lambda role: use_in_words(*role.use) if role.use else NONE, 0.1),
     )
@@ -199,8 +209,10 @@ def _on_third(number: int, corpus: str) -> PrintedColumn:
     return PrintedColumn(f"Replicates on {corpus}", "p", cell, 0.1)
 
 
-def _score_there(finding: Finding) -> str:
-    return NONE if finding.elsewhere is None else percent(finding.elsewhere.score)
+def _established_there(finding: Finding) -> str:
+    """ "UD English GUM dev: 68.5%"."""
+    there = finding.elsewhere
+    return NONE if there is None else f"{there.corpus}: {percent(there.score)}"
 
 
 def latex_places(columns: Sequence[PrintedColumn]) -> str:

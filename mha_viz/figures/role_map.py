@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from mha_viz.analysis.described import KINDS, HeadRecipe
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding
 from mha_viz.attention import Head
 from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
 from mha_viz.figures.effects import frame_of, numbered_axis, on_squares
 from mha_viz.figures.glosses import rule_plainly
-from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, by_head, described, short
+from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, STATE_WORDS, by_head, described, short
 from mha_viz.figures.theme import Theme, ink_on
 from mha_viz.numerals import signed
 
-CELL, TOP, LEFT, RIGHT, BELOW = (60, 40), 30, 30, 4, 50  # pixels
+CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
 LETTERS = 6  # of a role in its cell, so that it fits on a phone
 FOLDED = 70  # characters of a line under the pointer
 BAR = 0.9  # of the width of a cell, for a recipe that explains everything
-FAINTEST = 0.18  # opacity of a role without a gain, or that a simple rule matches
+FAINTEST = 0.18  # opacity of a role without a gain, or whose head does not beat the strongest simple rule
+SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # what a head does to that rule
 
 
 def role_map(
@@ -33,9 +34,10 @@ def role_map(
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
 ) -> Chart:
-    """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour, and
-    faint if a simple rule does as well. Small squares mark further kinds of roles. The line below a cell is the head's
-    recipe, as far as it explains the head. The label of a cell is the head's name."""
+    """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour;
+    faint if the head does not beat the strongest simple rule, beside which a sign says what it does. Small squares mark
+    further kinds of roles. The line below a cell is the head's recipe, as far as it explains the head. The label of a
+    cell is the head's name."""
     roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
     every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
@@ -49,12 +51,13 @@ def role_map(
         [
             *(series for role in present for series in _of_role(role, roles, shape, theme)),
             *_bars(recipes, theme),
+            *_key(findings, theme),
             squares,
         ],
         [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
         width=LEFT + max(width, 420 // heads) * heads + RIGHT,  # the legend needs this much
-        height=TOP + height * layers + BELOW,
-        margin=Margin(LEFT, RIGHT, TOP, BELOW),
+        height=TOP + height * layers + BOTTOM,
+        margin=Margin(LEFT, RIGHT, TOP, BOTTOM),
         frames=[frame_of(chosen, (0.5, 0.5), theme.accent, 3)] if chosen is not None else [],
         label_letters=11,
         has_faint_labels=True,
@@ -80,6 +83,13 @@ def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int]
     )
 
 
+def _key(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:
+    """What the signs in cells mean, in the legend, where no square stands before them."""
+    for state, sign in SIGNS.items():
+        if any(finding.state == state for finding in findings):
+            yield Points([None], [None], 0, theme.paper, name=f"{escape(sign)} {STATE_WORDS[state]}")
+
+
 def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
     """A line below each cell: what each kind of rule takes of the head's attention, in one order; the rest is
     empty."""
@@ -98,18 +108,20 @@ def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
 
 def strength(finding: Finding) -> float:
     """How strong the colour of a role is, from 0 to 1: the larger its gain over the simple rules, the stronger."""
-    if finding.beats_upos is False:
+    if finding.is_matched:
         return FAINTEST
     return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
 
 
 def _cell(findings: Sequence[Finding]) -> str:
+    """ "case<br>+2", or "case<br>< +2" where the head has a state beside a rule."""
     if not findings:
         return "·"
     more = len({(f.role, short(f)) for f in findings}) - 1
     name = short(findings[0])
     cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
-    return escape(cut) + (f"<br>+{more}" if more else "")
+    below = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), f"+{more}" * bool(more))))
+    return "<br>".join(filter(None, (escape(cut), below)))
 
 
 def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
-from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Elsewhere, Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
+from mha_viz.analysis.metrics import BOTH
 from mha_viz.analysis.repeats import CORPUS, MEASURES
-from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
+from mha_viz.analysis.roles import CASES, ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import explained, gloss, labelled, link, linked, rule_in_words
 from mha_viz.numerals import counted, percent
@@ -28,6 +29,7 @@ SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter
 SHORT = {
     "cls": "[CLS]",
     "sep": "[SEP]",
+    "both": "CLS+SEP",
     "punctuation": ". ,",
     "previous": "prev",
     "entropy": "broad",
@@ -42,13 +44,19 @@ SHORT = {
     "vocative": "voc.",
 }
 FEW_DOCUMENTS = "few documents: speaks of these alone"
-NO_BETTER = "no better than a simple rule"
+STATE_WORDS = {BEATS: "beats the rule", EQUALS: "equals the rule", BELOW: "below the rule"}  # of a head
+# Of each kind of role that has one: the strongest simple rule, and what it knows that the head does not.
+RULES = {SYNTAX: "the rule by parts of speech", COREFERENCE: "the rule of agreement"}
+WHAT_RULES_KNOW = {
+    SYNTAX: "The rule is told the parts of speech; the head finds them itself.",
+    COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
+}
+OLDER_RULE = "by an older version, whose rule by parts of speech names one of them"
 LONGEST_CORPUS = 12  # characters of the name of a corpus in a role's short form
 HELD_OUT = "held-out"  # cases on which the head was not chosen
 STANDINGS = {  # in plain words
     ESTABLISHED: "They hold on two corpora of different origin.",
     SUGGESTED: "One corpus shows them; no second was checked.",
-    NO_BETTER: "The nearest word of a part of speech is right as often on at least one of the corpora.",
 }
 DIRECTIONS = {
     "dep_to_head": "from the dependent to its syntactic head",
@@ -82,35 +90,24 @@ def linked_words(finding: Finding) -> str:
 
 
 def standing(finding: Finding) -> str:
-    """How far a role can be trusted: "established", "suggested" or "no better than a simple rule"."""
-    return NO_BETTER if finding.beats_upos is False else finding.status
+    """ "established", "suggested, below the rule": how far a role can be trusted, and what the head does to a rule."""
+    return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
 
 
-def standing_with_corpora(finding: Finding) -> str:
-    """:func:`standing`; of a role that a simple rule matches, with the corpora on which the rule does, and the numbers
-    there: a score beside it may be that of the other corpus."""
-    return f"{standing(finding)}{where_matched(finding)}" if finding.beats_upos is False else standing(finding)
+def counted_states(findings: Sequence[Finding]) -> str:
+    """ "0 beat the rule by parts of speech, 1 equals it, 26 are below it"; empty without such a rule."""
+    count = {state: sum(finding.state == state for finding in findings) for state in STATES}
+    if not any(count.values()):
+        return ""
+    rule = RULES[next(finding.role for finding in findings if finding.state)]
+    forms = {BEATS: ("beats", "beat"), EQUALS: ("equals", "equal"), BELOW: ("is below", "are below")}
+    parts = (f"{count[state]} {one if count[state] == 1 else many}" for state, (one, many) in forms.items())
+    return ", ".join(f"{part} {rule if number == 0 else 'it'}" for number, part in enumerate(parts))
 
 
-def where_matched(finding: Finding) -> str:
-    """ " on UD English GUM dev (55.4% against 63.3%)"; empty if the corpora are not named."""
-    matched = [f" on {name} ({percent(score)} against {percent(rule)})" for name, score, rule in _matched(finding)]
-    return " and".join(matched)
-
-
-def matched_corpora(finding: Finding) -> tuple[str, ...]:
-    """The names of the corpora on which a simple rule does as well as the head."""
-    return tuple(name for name, *_ in _matched(finding))
-
-
-def _matched(finding: Finding) -> list[tuple[str, float, float]]:
-    """The named corpora on which a simple rule does as well: each with the scores of the head and of the rule."""
-    there = finding.elsewhere
-    measured = [
-        (name, finding.score, finding.upos) for name in finding.corpora if there is None or name != there.corpus
-    ]
-    measured += [(there.corpus, there.score, there.upos)] if there else []
-    return [(name, score, rule) for name, score, rule in measured if name and score <= rule]
+def is_older(findings: Iterable[Finding]) -> bool:
+    """Whether roles were measured by an older version, which has no interval beside the rule."""
+    return any(finding.state and math.isnan(finding.beside.rule_low) for finding in findings)
 
 
 def _in_short(corpus: str) -> str:
@@ -139,17 +136,61 @@ def measure(finding: Finding) -> str:
 
 
 def at_a_glance(finding: Finding, after: Finding | None = None) -> str:
-    """ "preposition → its noun, right in 69%; simple rule 53%": what a head does, how often, and the best rule; also if
-    that does as well on another corpus only, which is named. In a list, ``after`` a role of the same measure the
-    score stands alone: "form of “be” → its predicate, 61%; rule 49%"."""
-    says, rule = _OFTEN[measure(finding)]
-    if after is not None and measure(after) == measure(finding):
-        says, rule = "{}", rule.removeprefix("simple ")
-    best = best_baseline(finding)[1]
-    where = " and ".join(f"on {_in_short(name)}" for name, *_ in _matched(finding)) or "elsewhere"
-    elsewhere = f", as good {where}" if finding.beats_upos is False and finding.score > best else ""
-    does = f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
-    return f"{does}; {rule} {percent(best, 0)}{elsewhere}"
+    """ "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)": :func:`does_at_a_glance` and
+    :func:`beside_at_a_glance`."""
+    return f"{does_at_a_glance(finding, after)}; {beside_at_a_glance(finding, after)}"
+
+
+def does_at_a_glance(finding: Finding, after: Finding | None = None) -> str:
+    """ "preposition → its noun, right in 69% (GUM 68%)": what a head does and how often. In a list, ``after`` a role of
+    the same measure the score stands alone: "form of “be” → its predicate, 61%"."""
+    says = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
+    score = percent(finding.score, 0)
+    there = _on_other_corpus(finding, lambda there: there.score) if finding.state else ""
+    return f"{link(finding.detail) or finding.detail}, {says.format(score)}{there}"
+
+
+def beside_at_a_glance(finding: Finding, after: Finding | None = None) -> str:
+    """ "below the rule, 69% (GUM 74%)", or "even attention 5%": what the score is compared with."""
+    best = percent(best_baseline(finding)[1], 0)
+    if finding.state:
+        return f"{STATE_WORDS[finding.state]}, {best}{_on_other_corpus(finding, lambda there: there.upos)}"
+    rule = _OFTEN[measure(finding)][1]
+    return f"{rule.removeprefix('simple ') if _is_repeated(finding, after) else rule} {best}"
+
+
+def _is_repeated(finding: Finding, after: Finding | None) -> bool:
+    return after is not None and measure(after) == measure(finding)
+
+
+def _on_other_corpus(finding: Finding, score: Callable[[Elsewhere], float]) -> str:
+    """ " (GUM 74%)": a score on the other corpus."""
+    there = finding.elsewhere
+    return f" ({_in_short(there.corpus)} {percent(score(there), 0)})" if there and not math.isnan(score(there)) else ""
+
+
+def beside_rule(finding: Finding, digits: int = 0) -> str:
+    """What the strongest simple rule does, what it is told, and how the head chooses among words of the right kind; ""
+    without such a rule: "The nearest noun or name to the right: 69%; on GUM, the nearest noun, name or adverb: 74%. The
+    rule is told the parts of speech; the head finds them itself. Given the right kind of word, it picks the right one
+    in 88% (nearest: 86%)."
+    """
+    if not finding.state:
+        return ""
+    here, there, beside = rule_in_words(finding.upos_rule), finding.elsewhere, finding.beside
+    elsewhere = ""
+    if there and there.upos_rule:
+        rule, score = rule_in_words(there.upos_rule), percent(there.upos, digits)
+        side = re.search(r" to the \w+$", here)
+        rule = rule.removesuffix(side[0]) if side else rule
+        elsewhere = (
+            f"; on {_in_short(there.corpus)}{'' if there.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
+        )
+    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}.", WHAT_RULES_KNOW[finding.role]]
+    if beside.choice_n >= CASES:
+        choice, nearest = percent(beside.choice, digits), percent(beside.nearest, digits)
+        sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
+    return " ".join(sentences)
 
 
 def described(finding: Finding) -> str:
@@ -160,16 +201,16 @@ def described(finding: Finding) -> str:
 
 
 def standing_with_numbers(finding: Finding) -> str:
-    """A sentence on a role: how far it can be trusted, and its numbers."""
-    return f"{_trusted(finding)}: {_measured(finding)}"
+    """Sentences on a role: how far it can be trusted, its numbers, and :func:`beside_rule`."""
+    beside = beside_rule(finding, 1)
+    return f"{_trusted(finding)}: {_measured(finding)}{f'. {beside}' if beside else ''}"
 
 
 def _trusted(finding: Finding) -> str:
-    if finding.beats_upos is False:
-        return f"{NO_BETTER} ({rule_in_words(finding.upos_rule)}){where_matched(finding)}"
-    if finding.status == ESTABLISHED:
-        return f"established on {' and '.join(finding.corpora)}"
-    return f"suggested by {' and '.join(finding.corpora) or 'one corpus'}"
+    on = " and ".join(finding.corpora)
+    status = f"established on {on}" if finding.status == ESTABLISHED else f"suggested by {on or 'one corpus'}"
+    state = f", {STATE_WORDS[finding.state].replace('the rule', RULES[finding.role])}" if finding.state else ""
+    return f"{status}{state}"
 
 
 def _measured(finding: Finding) -> str:
@@ -178,7 +219,7 @@ def _measured(finding: Finding) -> str:
         relation, direction = finding.detail.split()
         return (
             f"coincides with {labelled(relation)}, {DIRECTIONS[direction]}, right in {score} of {finding.n:,} "
-            f"{_cases(finding)} ({_interval(finding)}); best fixed offset {baseline}{_upos(finding)}"
+            f"{_cases(finding)} ({_interval(finding)}); best fixed offset {baseline}"
             f"{_untrained_score(finding)}"
         )
     if finding.role == "coreference":
@@ -197,7 +238,8 @@ def _measured(finding: Finding) -> str:
         goes = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
         return f"{goes} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
     if finding.role == "delimiter":
-        return f"{score} of its attention goes to {SHORT[finding.detail]} ({baseline} if it looked everywhere equally)"
+        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT[finding.detail]
+        return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
     return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
 
 
@@ -211,11 +253,6 @@ def _within_words(finding: Finding) -> str:
 
 def _cases(finding: Finding) -> str:
     return f"{HELD_OUT} cases" if finding.status == SUGGESTED and finding.role == "syntax" else "cases"
-
-
-def _upos(finding: Finding) -> str:
-    rule = rule_in_words(finding.upos_rule)
-    return f", the rule “{rule}” {percent(finding.upos)}" if rule else ""
 
 
 def _untrained_score(finding: Finding) -> str:
@@ -246,25 +283,31 @@ def marks_of_few(documents: Iterable[int | None]) -> list[str]:
 
 def best_baseline(finding: Finding) -> tuple[str, float]:
     """The simple rule with the best score that a role is compared with: its name and its score."""
-    if finding.role == "syntax":
-        rules = {"best fixed offset": finding.baseline}
-        if finding.upos_rule:
-            rules[rule_in_words(finding.upos_rule)] = finding.upos
-        return max(rules.items(), key=lambda rule: rule[1])
-    names = {"coreference": "better of two simple rules", "broad": "mean of all heads"}
-    return names.get(finding.role, "if it looked everywhere equally"), finding.baseline
+    rules = {baseline_name(finding): finding.baseline}
+    if finding.upos_rule:
+        rules[rule_in_words(finding.upos_rule)] = finding.upos
+    return max(rules.items(), key=lambda rule: rule[1])
+
+
+def baseline_name(finding: Finding) -> str:
+    """The rule that decides whether there is a role."""
+    names = {SYNTAX: "best fixed offset", COREFERENCE: "better of two simple rules", "broad": "mean of all heads"}
+    return names.get(finding.role, "if it looked everywhere equally")
+
+
+def _state_rank(finding: Finding) -> int:
+    """0 for a head that beats the rule, or has none beside it; then those that equal it, and those below it."""
+    return STATES.index(finding.state) if finding.state else 0
 
 
 def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The roles by gain; those of largest weights alone come after the others, and those that a simple rule matches
-    last."""
-    return sorted(findings, key=lambda f: (f.beats_upos is False, measure(f) == LARGEST, -f.gain))
+    """The roles by what the head does to the rule, and by gain; those of largest weights alone come last of these."""
+    return sorted(findings, key=lambda f: (_state_rank(f), measure(f) == LARGEST, -f.gain))
 
 
 def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The roles in the order in which people look for them, those of one kind by gain; those that a simple rule matches
-    come last."""
-    return sorted(strongest_first(findings), key=lambda f: (f.beats_upos is False, SOUGHT.index(f.role)))
+    """The roles in the order in which people look for them, those of one kind as :func:`strongest_first`."""
+    return sorted(strongest_first(findings), key=lambda f: SOUGHT.index(f.role))
 
 
 def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,24 +25,59 @@ class _Waiting(NamedTuple):
 
     future: Future[Any]
     work: Callable[[], Any]
+    characters: int
 
 
 class _Done(NamedTuple):
-    """Work that ended: when, for whom, and the seconds that count."""
+    """Work that ended: when, for whom, the seconds that count, and the characters of its text."""
 
     ended: float
     visitor: str
-    tab: Hashable
     seconds: float
+    characters: int
+
+
+class _Fair:
+    """When it is whose turn, so that all who wait get the same seconds: the clock and the starts of start-time fair
+    queueing (Goyal, Vin and Cheng 1996, section 2).
+
+    The clock stands where the last work started. Whoever had work starts that many seconds after its start, but not
+    before the clock at their arrival: whoever asks for less than their share starts at once, and nobody saves up time.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._starts: dict[Hashable, float] = {}
+
+    def arrive(self, who: Hashable) -> None:
+        """Somebody who did not wait waits from now on."""
+        self._starts[who] = max(self._now, self._starts.get(who, 0.0))
+
+    def __contains__(self, who: Hashable) -> bool:
+        return who in self._starts
+
+    def start(self, who: Hashable) -> float:
+        """Where those who wait start, on the clock in seconds."""
+        return self._starts[who]
+
+    def charge(self, who: Hashable, seconds: float) -> None:
+        """Note work for somebody who waited."""
+        self._now = max(self._now, self._starts[who])
+        self._starts[who] += seconds
+
+    def forget(self, waiting: Container[Hashable]) -> None:
+        """Forget starts in the past of those who do not wait."""
+        self._starts = {who: start for who, start in self._starts.items() if start > self._now or who in waiting}
 
 
 class Turns:
     """A worker and its queues, one for each visitor. Thread-safe.
 
-    The worker takes one request of each visitor in turn, first of those for whom it worked the fewest seconds lately,
-    and of a visitor's tabs likewise: behind one address, many people may be one visitor. Of each tab one request waits:
-    a newer one replaces it. Work for nobody in particular, such as jobs in the background, has a queue of its own and
-    no bound on its time.
+    The worker gives every visitor who waits the same seconds, and so every tab of a visitor: behind one address, many
+    people may be one visitor. First is whoever would end first if all were served at once: a long text is not before
+    the short one of somebody else who had as much. Of each tab one request waits: a newer one replaces it. Work for
+    nobody in particular, such as jobs in the background, has a queue and the share of one visitor, but no bound on its
+    time.
     """
 
     def __init__(self, name: str) -> None:
@@ -50,14 +85,17 @@ class Turns:
         self._lock = threading.Lock()
         self._queues: OrderedDict[str, OrderedDict[Hashable, _Waiting]] = OrderedDict()  # by visitor, then by tab
         self._done: deque[_Done] = deque()  # within WINDOW
+        self._visitors = _Fair()
+        self._tabs: dict[str, _Fair] = {}  # of each visitor since the queues were last empty
 
-    def submit(self, work: Callable[[], V], visitor: str = "", tab: str = "") -> Future[V]:
+    def submit(self, work: Callable[[], V], visitor: str = "", tab: str = "", characters: int = 0) -> Future[V]:
         """Queue work and return its Future.
 
         Args:
             work: what the worker calls.
             visitor: who asks; "" for nobody in particular.
             tab: of that visitor; "" if every request counts for itself.
+            characters: of text that the work is about.
 
         Raises Busy if too many requests wait, or if the visitor has used up their share of the worker's time.
         """
@@ -70,7 +108,12 @@ class Turns:
             is_full = sum(map(len, self._queues.values())) >= PLACES or (bool(visitor) and len(queue) >= PER_VISITOR)
             if replaced is None and is_full:
                 raise Busy(*_FULL)
-            queue[tab or object()] = _Waiting(future, work)
+            place = tab or object()
+            if visitor not in self._queues:
+                self._visitors.arrive(visitor)
+            if replaced is None:
+                self._tabs.setdefault(visitor, _Fair()).arrive(place)
+            queue[place] = _Waiting(future, work, characters)
             self._queues[visitor] = queue
         if replaced is not None and replaced.future.set_running_or_notify_cancel():
             replaced.future.set_exception(Cancelled(*_REPLACED))
@@ -87,14 +130,13 @@ class Turns:
             if not queue:
                 del self._queues[visitor]
 
-    def _seconds(self, visitor: str, tab: Hashable = None) -> float:
-        """The seconds of work for a visitor within WINDOW, or for one of their tabs."""
-        return sum(done.seconds for done in self._done if done.visitor == visitor and tab in (None, done.tab))
-
     def _check_share(self, visitor: str) -> None:
         """Raise Busy if the visitor has had SHARE seconds of work within WINDOW while others used the worker."""
         others = {*(done.visitor for done in self._done), *self._queues} - {visitor, ""}
-        if not (visitor and others and (used := self._seconds(visitor)) >= SHARE):
+        if not (visitor and others):
+            return
+        used = sum(done.seconds for done in self._done if done.visitor == visitor)
+        if used < SHARE:
             return
         oldest = next(done.ended for done in self._done if done.visitor == visitor and done.seconds)
         raise Busy(
@@ -120,18 +162,41 @@ class Turns:
             with self._lock:
                 # The first work for a visitor may load a model, which says nothing about how much they ask for.
                 is_first = all(done.visitor != visitor for done in self._done)
-                self._done.append(_Done(ended, visitor, tab, 0.0 if is_first else ended - began))
+                seconds = self._rate() * waiting.characters if is_first else ended - began
+                self._done.append(_Done(ended, visitor, 0.0 if is_first else seconds, waiting.characters))
+                self._charge(visitor, tab, seconds)
+
+    def _charge(self, visitor: str, tab: Hashable, seconds: float) -> None:
+        if not self._queues:  # nobody waited for it
+            self._visitors, self._tabs = _Fair(), {}
+            return
+        self._visitors.charge(visitor, seconds)
+        self._tabs[visitor].charge(tab, seconds)
+        self._visitors.forget(self._queues)
+        self._tabs[visitor].forget(self._queues.get(visitor, ()))
+        for who in [who for who in self._tabs if who not in self._visitors]:
+            del self._tabs[who]
+
+    def _rate(self) -> float:
+        """The seconds that a character of text takes, as far as the work within WINDOW tells."""
+        timed = [done for done in self._done if done.seconds and done.characters]
+        return sum(done.seconds for done in timed) / max(1, sum(done.characters for done in timed))
 
     def _take(self) -> tuple[str, Hashable, _Waiting | None]:
-        """Take a request of the visitor whose turn it is, who is last in line after that. Whole seconds count: those
-        who asked for little are served in the order in which they came."""
+        """Take a request of the visitor whose turn it is, who is last in line after that."""
         while self._queues:
-            visitor = min(self._queues, key=lambda who: int(self._seconds(who)) if who else 0)
+            rate = self._rate()
+            visitor = min(self._queues, key=lambda who: self._visitors.start(who) + self._next(who, rate)[1])
+            tab, _ = self._next(visitor, rate)
             queue = self._queues.pop(visitor)
-            tab = min(queue, key=lambda one: int(self._seconds(visitor, one)))
             waiting = queue.pop(tab)
             if queue:
                 self._queues[visitor] = queue
             if waiting.future.set_running_or_notify_cancel():
                 return visitor, tab, waiting
         return "", "", None
+
+    def _next(self, visitor: str, rate: float) -> tuple[Hashable, float]:
+        """Return the tab whose turn it is of a visitor, and the seconds that its request will take at this rate."""
+        seconds = {tab: rate * waiting.characters for tab, waiting in self._queues[visitor].items()}
+        return min(seconds.items(), key=lambda item: self._tabs[visitor].start(item[0]) + item[1])

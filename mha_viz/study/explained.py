@@ -17,7 +17,7 @@ from mha_viz.attention import Weights
 from mha_viz.corpus.sampling import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import Drawn, ReadShard, Texts, plain_shard
+from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
 from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
@@ -31,7 +31,7 @@ class OfRecipes(NamedTuple):
     ``shares`` for each pass: those [class, head, rule] of each recipe that is applied to its weights."""
 
     step: int
-    drawn: Drawn
+    drawn: DrawnTogether
     shares: Mapping[str, Sequence[Numbers]]
     has_cases: bool = False
 

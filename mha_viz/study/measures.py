@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from mha_viz.analysis import metrics
 from mha_viz.analysis.coreference import Coreference
 from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.metrics import Patterns
+from mha_viz.analysis.nearest import RuleOfRows, choose_rules, tally
 from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
@@ -23,13 +24,14 @@ from mha_viz.study.sums import Sums, bits_of, block, labels_of
 from mha_viz.text import WordPieces
 
 GAP_ROWS = 30  # rows of a GAP table per batch
-FORMAT = 1  # version of the sums: increased when others are stored beside them
+FORMAT = 2  # version of the sums: increased when others are stored beside them
 
 
 @dataclass(frozen=True)
 class ReadShard:
     """A corpus, or a part of one, as a model reads it. ``first``: the number of its first sentence; ``labels``: for
-    each sentence the label of its document; ``trees``: by place, of the annotated sentences."""
+    each sentence the label of its document; ``trees``: by place, of the annotated sentences; ``rules``: those by parts
+    of speech of the whole corpus."""
 
     corpus: Corpus | Gap
     plan: Plan
@@ -37,9 +39,10 @@ class ReadShard:
     first: int
     labels: Sequence[str]
     trees: dict[int, Tree]
+    rules: RuleOfRows = field(default_factory=dict)
 
 
-class Drawn(NamedTuple):
+class DrawnTogether(NamedTuple):
     """Which sentences are drawn together: those of a document or, ``by_sentence``, each alone; of many, as many as have
     the same first ``bits`` of a digest."""
 
@@ -47,7 +50,7 @@ class Drawn(NamedTuple):
     bits: int | None
 
     @classmethod
-    def of(cls, documents: Sequence[str], cells: int) -> Drawn:
+    def of(cls, documents: Sequence[str], cells: int) -> DrawnTogether:
         """For sentences of these documents, each of which is drawn alone if the corpus names none. ``cells``: how many
         sums each document has."""
         by_sentence = len({*documents}) < 2
@@ -59,7 +62,7 @@ class Drawn(NamedTuple):
         return unit if self.bits is None else block(unit, self.bits)
 
 
-def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: Drawn) -> ReadShard:
+def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: DrawnTogether) -> ReadShard:
     """Every ``step``-th sentence of a corpus, as the model reads them, without their annotation, and numbered anew."""
     assert isinstance(corpus, Corpus)
     some, before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
@@ -114,13 +117,16 @@ class SumKind(Protocol):
 
 
 class OfProfile(NamedTuple):
-    """The sums of a profile."""
+    """The sums of a profile. ``rules``: those by parts of speech of the whole corpus; None if all of it is at hand, so
+    that they are chosen here."""
 
     has_cases: bool = True
+    rules: RuleOfRows | None = None
 
     def definition(self) -> list[object]:
-        """The definitions, and the measures that others have registered."""
-        return [DEFINITIONS, FORMAT, *(metric.name for metric in metrics.over_corpus())]
+        """The definitions, the rules that are given, and the measures that others have registered."""
+        rules = [(*key[1], key[0], rule.name) for key, rule in (self.rules or {}).items()]
+        return [DEFINITIONS, FORMAT, rules, *(metric.name for metric in metrics.over_corpus())]
 
     def sentences(self, count: int, _: int) -> int:
         """All of them."""
@@ -133,8 +139,11 @@ class OfProfile(NamedTuple):
         relations = Relations(corpus.sentences)
         documents = [sentence.document for sentence in corpus.sentences]
         labels = labels_of(documents, relations, encoder.layers * encoder.heads)
-        trees = {place: relations.tree(sentence) for place, sentence in enumerate(corpus.sentences) if corpus.has_trees}
-        return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees)
+        trees, rules = dict[int, Tree](), self.rules
+        if corpus.has_trees:
+            rules = choose_rules(tally(corpus.sentences[first % 2 :: 2]), relations) if rules is None else rules
+            trees = {place: relations.tree(sentence, rules) for place, sentence in enumerate(corpus.sentences)}
+        return ReadShard(corpus, plan(encoder, corpus, first), relations, first, labels, trees, rules or {})
 
     def texts(self, shard: ReadShard) -> dict[str, Texts]:
         """Sentences and chunks, or rows of GAP."""
@@ -198,7 +207,7 @@ def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums
         return
     blocks = [word_block(batch.weights[:, at], batch.pieces[at].words) for at in with_tree]
     numbers = [batch.numbers[at] for at in with_tree]
-    sentences = joined(blocks, [shard.trees[places[at]] for at in with_tree])
+    sentences = joined(shard.relations, blocks, [shard.trees[places[at]] for at in with_tree])
     syntax = Syntax(shard.relations, sums.heads, len(sums.documents))
     syntax.add(sentences, numbers, sums.places("document", [shard.labels[places[at]] for at in with_tree]))
     _put(sums, name, syntax=syntax.sums)

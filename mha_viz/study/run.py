@@ -258,9 +258,10 @@ class Run:
         shard = self.shard
         documents = Documents.numbered(sums.places("document", shard.labels), len(sums.documents))
         were_read = np.flatnonzero(_done(PASSES[0], "sentences", self.texts["sentences"], sums)).tolist()
-        read = [(shard.first + place, self.corpus.sentences[place]) for place in were_read]  # type: ignore[union-attr]
+        read = [(shard.first + place, shard.trees[place]) for place in were_read]
         of_gold = gold(shard.relations, read)._asdict()
-        of_gold["cases"] = cases(shard.relations, read, documents, shard.first)
+        of_gold["cases"], of_gold["ruled"] = cases(shard.relations, read, documents, shard.first)
+        of_gold["named"] = shard.relations.named_by(shard.rules)
         return {f"gold/{name}": array for name, array in of_gold.items()}
 
 

@@ -30,15 +30,22 @@ CASES = "cases"  # the array of cases in a file of sums
 # The axes with labels, by the name of an array without its pass.
 AXES: Mapping[str, Mapping[int, str]] = {
     "syntax/correct": {0: "document", 3: "relation"},
+    "syntax/both": {2: "row"},
+    "syntax/kinds": {0: "document", 2: "base"},
+    "syntax/choices": {2: "base"},
     "position/maxima": {0: "document"},
     "position/rows": {0: "document"},
     "coreference/correct": {0: "document"},
     "coreference/n": {0: "document"},
     "coreference/baseline": {0: "document"},
+    "coreference/agreement": {0: "document"},
+    "coreference/both": {0: "document"},
     "gold/n": {2: "row"},
     "gold/offset": {2: "row"},
-    "gold/upos": {2: "row", 4: "upos"},
+    "gold/kinds": {2: "base"},
     "gold/cases": {0: "document", 3: "row"},
+    "gold/ruled": {0: "document", 3: "row"},
+    "gold/named": {2: "row", 3: "upos"},
     "why/variance": {0: "document"},
     "why/groups": {0: "document"},
     "why/query": {0: "document"},
@@ -100,6 +107,7 @@ class Sums:
             "document": tuple(self.documents),
             "relation": relations.names,
             "row": relations.rows,
+            "base": relations.bases,
             "upos": relations.upos,
         }
 
@@ -108,7 +116,7 @@ class Sums:
         return {kind: {label: at for at, label in enumerate(labels)} for kind, labels in self._labels.items()}
 
     def places(self, kind: str, labels: Iterable[Any]) -> list[int]:
-        """The cells of an axis ("document", "relation", "row", "upos") that have these labels."""
+        """The cells of an axis ("document", "relation", "row", "base", "upos") that have these labels."""
         return [self._places[kind][label] for label in labels]
 
     def add(self, other: Sums) -> None:

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mha_viz.analysis import evidence, examples, metrics, roles
-from mha_viz.analysis.coreference import BASELINES, TYPES
+from mha_viz.analysis import evidence, examples, findings, metrics, roles
+from mha_viz.analysis.coreference import AGREEMENT, BASELINES, THIRD_PERSON, TYPES, BesideAgreement
 from mha_viz.analysis.distance import divergences
 from mha_viz.analysis.findings import OTHER
 from mha_viz.analysis.intervals import Documents, wilson, with_cases
 from mha_viz.analysis.metrics import MEASURES, share
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile
 from mha_viz.analysis.q_values import with_q
-from mha_viz.analysis.syntax import DIRECTIONS, SIDES, Gold, best_offset, best_upos
+from mha_viz.analysis.syntax import DIRECTIONS, Gold, best_offset
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
@@ -31,6 +31,7 @@ from mha_viz.study.measures import Pass
 from mha_viz.study.sums import PASSES, Sums
 
 TableRows = Iterator[tuple[Any, ...]]
+MEASURED = len(findings.MEASURED)
 
 
 class Measured(NamedTuple):
@@ -107,6 +108,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
             "syntax": _frame("syntax", _syntax_rows(syntax, heads)),
             "syntax_baselines": _frame("syntax_baselines", _baselines(syntax, heads)),
             "syntax_chosen": _frame("syntax_chosen", _chosen(syntax, heads)),
+            "choice": _frame("choice", _choices(syntax, heads)),
         }
     if has_chains or isinstance(corpus, Gap):
         trained["coreference_baselines"] = _frame("coreference_baselines", _coreference_baselines(measured, heads))
@@ -118,7 +120,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         return trained, {}
     untrained = _pass_tables(measured.untrained, heads, measured)
     if syntax is not None:
-        syntax = dataclasses.replace(syntax, correct=measured.untrained.syntax["correct"], untrained=None)
+        syntax = dataclasses.replace(syntax, **_of_heads(measured.untrained), untrained=None)
     untrained |= _role_tables(measured, measured.untrained, syntax, heads, None)
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
 
@@ -157,7 +159,10 @@ def _role_tables(
         "candidates": _frame("candidates", _roles(candidates, heads)),
         "roles": _frame(
             "roles",
-            ((*line[:-2], *standing, line[4], line[-2], *of_one_corpus, line[-1]) for line in _roles(suggested, heads)),
+            (
+                (*line[:MEASURED], *standing, line[4], *line[MEASURED:-2], *of_one_corpus, *line[-2:])
+                for line in _roles(suggested, heads)
+            ),
         ),
     }
 
@@ -172,7 +177,7 @@ def _pass_tables(of_pass: Pass, heads: list[Head], measured: Measured) -> dict[s
         return {"gap": _frame("gap", _counted(heads, of_pass.gap["n"].sum(), of_pass.gap["correct"].sum(axis=0)))}
     frames = {
         "position": _frame("position", _position(of_pass, heads)),
-        "delimiter": _frame("delimiter", _per_head(heads, of_pass.patterns, "delimiter", "rows")),
+        "delimiter": _frame("delimiter", _delimiter(of_pass, heads)),
         "entropy": _frame("entropy", _entropy(of_pass, heads)),
         "distance": _frame("distance", _distance(of_pass, heads)),
     }
@@ -206,10 +211,9 @@ def _position(of_pass: Pass, heads: list[Head]) -> TableRows:
             yield (*head, offset, mass[at, i], maxima[at, i], in_word[at, i], rows[i])
 
 
-def _per_head(heads: list[Head], sums: Any, name: str, rows: str) -> TableRows:
-    shares = share(sums[name], sums[rows])
-    for at, head in enumerate(heads):
-        yield (*head, *shares[at])
+def _delimiter(of_pass: Pass, heads: list[Head]) -> TableRows:
+    for head, shares in zip(heads, metrics.on_delimiters(of_pass.patterns)[0], strict=True):
+        yield (*head, *shares)
 
 
 def _entropy(of_pass: Pass, heads: list[Head]) -> TableRows:
@@ -240,16 +244,25 @@ def _syntax(measured: Measured) -> roles.SyntaxCounts:
     of_gold = measured.sums.of("gold")
     results = Gold(*(of_gold[name] for name in Gold._fields))
     trained = roles.SyntaxCounts(
-        measured.sums.relations, results, measured.documents, of_gold["cases"], measured.trained.syntax["correct"]
+        measured.sums.relations,
+        results,
+        measured.documents,
+        **{name: of_gold[name] for name in ("cases", "ruled", "named")},
+        **_of_heads(measured.trained),
     )
     if measured.untrained is None:
         return trained
-    control = dataclasses.replace(trained, correct=measured.untrained.syntax["correct"])
+    control = dataclasses.replace(trained, **_of_heads(measured.untrained))
     return dataclasses.replace(trained, untrained=control.by_row)
 
 
+def _of_heads(of_pass: Pass) -> dict[str, Any]:
+    """What was counted of the heads of a pass."""
+    return {name: of_pass.syntax[name] for name in ("correct", "both", "kinds", "choices")}
+
+
 def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
-    n, correct = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0)
+    n, correct, both = syntax.gold.n.sum(axis=0), syntax.by_row.sum(axis=0), syntax.both.sum(axis=0)
     rows, directions = range(len(syntax.relations.rows)), range(len(DIRECTIONS))
     documents = [[syntax.documents_with_cases(d, r, roles.ALL) for d in directions] for r in rows]
     for r, row in enumerate(syntax.relations.rows):
@@ -258,20 +271,20 @@ def _syntax_rows(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
                 right, cases = int(correct[d, r, at]), int(n[d, r])
                 bounds = syntax.intervals[d, r, :, at]
                 accuracy = cases, right, _ratio(right, cases), *wilson(right, cases)
-                yield (*row, direction, *head, *accuracy, *bounds, documents[r][d])
+                beside = int(both[d, r, at]), *syntax.intervals_against_rule[d, r, :, at]
+                yield (*row, direction, *head, *accuracy, *bounds, documents[r][d], *beside)
 
 
 def _baselines(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
     n = syntax.gold.n.sum(axis=0)
-    offset, upos = syntax.gold.offset.sum(axis=0), syntax.gold.upos.sum(axis=0)
+    offset, ruled = syntax.gold.offset.sum(axis=0), syntax.ruled.sum(axis=(0, 1))
     untrained = None if syntax.untrained is None else syntax.untrained.sum(axis=0)
     for r, row in enumerate(syntax.relations.rows):
         for d, direction in enumerate(DIRECTIONS):
             cases = int(n[d, r])
             best, right = best_offset(offset[d, r])
             yield (*row, direction, "offset", f"{best:+d}", cases, *_score(right, cases))
-            side, tag, right = best_upos(upos[d, r])
-            yield (*row, direction, "pos", f"{SIDES[side]} {syntax.relations.upos[tag]}", cases, *_score(right, cases))
+            yield (*row, direction, "pos", syntax.rule(d, r).name, cases, *_score(ruled[d, r], cases))
             if untrained is None:
                 continue
             head = int(untrained[d, r].argmax())
@@ -282,8 +295,19 @@ def _score(correct: Any, cases: int) -> tuple[int, float]:
     return int(correct), _ratio(correct, cases)
 
 
+def _choices(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
+    """Kind and choice of every head, for relations with enough cases for a role."""
+    cases = syntax.gold.kinds.sum(axis=0)
+    for b, relation in enumerate(syntax.relations.bases):
+        for d, direction in enumerate(DIRECTIONS):
+            if cases[d, b] >= roles.CASES:
+                for head, choice in zip(heads, syntax.choices_of(d, b), strict=True):
+                    of_kind = choice.kind, choice.n, choice.right, choice.nearest, choice.side, choice.random
+                    yield (relation, direction, *head, int(cases[d, b]), *of_kind, *choice.interval, choice.documents)
+
+
 def _chosen(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
-    for choice in roles.choose(syntax.relations, syntax.gold, syntax.by_row):
+    for choice in roles.choose(syntax):
         (n_even, n_odd), (even, odd) = choice.n, choice.correct
         untrained = None if syntax.untrained is None else syntax.untrained[1, choice.direction, choice.row].max()
         yield (
@@ -309,10 +333,15 @@ def _coreference(of_pass: Pass, documents: Documents, heads: list[Head]) -> Tabl
     bounds = np.full((len(TYPES), 2, len(heads)), np.nan)
     for i in np.flatnonzero(n >= roles.CASES).tolist():
         bounds[i] = documents.interval(by_document[1][:, i], by_document[0][:, i])
+    both = of_pass.coreference["both"].sum(axis=(0, 1))
+    against = np.full((2, len(heads)), np.nan)
+    if n[TYPES.index(THIRD_PERSON)] >= roles.CASES:
+        against = documents.of_net(*BesideAgreement.of(of_pass.coreference))
     for at, head in enumerate(heads):
         for i, name in enumerate(TYPES):
             accuracy = int(n[i]), *_score(correct[i, at], int(n[i]))
-            yield (*head, name, *accuracy, *bounds[i, :, at], with_cases(by_document[0][:, i]))
+            beside = (int(both[at]), *against[:, at]) if name == THIRD_PERSON else (math.nan,) * 3
+            yield (*head, name, *accuracy, *bounds[i, :, at], with_cases(by_document[0][:, i]), *beside)
 
 
 def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
@@ -326,6 +355,8 @@ def _coreference_baselines(measured: Measured, heads: list[Head]) -> TableRows:
     for i, name in enumerate(TYPES):
         for b, rule in enumerate(BASELINES):
             yield (name, rule, "", int(n[i]), *_score(baseline[i, b], int(n[i])))
+        if name == THIRD_PERSON:
+            yield (name, AGREEMENT, "", int(n[i]), *_score(sums["agreement"].sum(), int(n[i])))
         if untrained is None:
             continue
         head = int(untrained[i].argmax())
@@ -348,7 +379,7 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
     if isinstance(corpus, Gap):
         sums = measured.trained.gap
         odd = [r for i, r in enumerate(corpus.rows) if i % 2 and measured.trained.gap["scored"][i]]
-        rules = (sum(map(nearest_name, odd)), None)
+        rules = (sum(map(nearest_name, odd)), None, None)
         untrained = None if control is None else int(control.gap["correct"][1].max())
         documents = len(odd)  # each row is of its own
         yield from _chosen_row("gap", sums["n"], sums["correct"], (*rules, untrained), heads, documents)
@@ -356,7 +387,8 @@ def _coreference_chosen(measured: Measured, heads: list[Head]) -> TableRows:
     sums = {name: counts.sum(axis=0) for name, counts in measured.trained.coreference.items()}
     for i, name in enumerate(TYPES):
         untrained = None if control is None else int(control.coreference["correct"][:, 1, i].sum(axis=0).max())
-        rules = (*sums["baseline"][1, i].tolist(), untrained)
+        agreement = int(sums["agreement"][1]) if name == THIRD_PERSON else None
+        rules = (*sums["baseline"][1, i].tolist(), agreement, untrained)
         documents = with_cases(measured.trained.coreference["n"][:, 1, i])
         yield from _chosen_row(name, sums["n"][:, i], sums["correct"][:, i], rules, heads, documents)
 
@@ -382,18 +414,14 @@ def _chosen_row(
 def _roles(heads_with_roles: list[roles.Role], heads: list[Head]) -> TableRows:
     order = {name: i for i, name in enumerate(roles.ROLES)}
     for role in sorted(heads_with_roles, key=lambda r: (r.head, order[r.role], -r.gain)):
-        interval, rule = role.interval or (math.nan, math.nan), role.rule or (None, math.nan, None)
-        name, right, beaten = rule
-        measured = (role.score, role.baseline, role.gain, role.n, *interval)
+        rule, choice, no_interval = role.rule, role.choice, (math.nan, math.nan)
+        measured = (role.score, role.baseline, role.gain, role.n, *(role.interval or no_interval))
+        by_rule = (math.nan, None, None) if rule is None else (rule.score, rule.name, rule.state)
+        against = no_interval if rule is None else rule.interval
+        of_choice = (math.nan,) * 4 if choice is None else (choice.kind, choice.n, choice.right, choice.nearest)
+        differs = no_interval if choice is None else choice.interval
         yield (
-            *heads[role.head],
-            role.role,
-            role.detail,
-            *measured,
-            right,
-            name,
-            beaten,
-            role.untrained,
-            role.documents,
-            math.nan,  # q, of all roles together
+            *(*heads[role.head], role.role, role.detail, *measured, *by_rule, role.untrained, role.documents),
+            *(*against, *of_choice, *differs),
+            *(math.nan, math.nan),  # q, of all roles together
         )

@@ -81,7 +81,7 @@ def _previous(corpus: Corpus, trained: Pass, encoder: Encoder) -> tuple[int, np.
 
 def _subject(corpus: Corpus, relations: Relations, trained: Pass) -> tuple[int, np.ndarray, float]:
     row, direction = relations.rows.index(RelationRow("base", "nsubj")), DIRECTIONS.index("dep_to_head")
-    counted = gold(relations, list(enumerate(corpus.sentences)))
+    counted = gold(relations, [*enumerate(map(relations.tree, corpus.sentences))])
     n = int(counted.n[:, direction, row].sum())
     hits = trained.syntax["correct"][:, :, direction].sum(axis=(0, 1))  # [relation, head]
     correct = relations.member[:, row] @ hits

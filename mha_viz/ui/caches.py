@@ -191,7 +191,7 @@ class ModelService:
     def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
         """What a verb of ``reader.verbs`` gives for these values. The Future raises what the model raises. Raises Busy
         as ``process.turns``."""
-        return self._submit(lambda: self._reader.ask(verb, *values, **named))
+        return self._submit(lambda: self._reader.ask(verb, *values, **named), values)
 
     def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
         """The same, from the cache if it was asked before: then the Future is done. Raises the errors of
@@ -209,7 +209,7 @@ class ModelService:
 
         value = verb_cache.get(key)
         if value is None:
-            return self._submit(work)
+            return self._submit(work, values)
         done: Future[V] = Future()
         done.set_result(value)
         return done
@@ -299,8 +299,9 @@ class ModelService:
         with contextlib.suppress(Busy):  # in that case a visitor's request will load it
             self.ask(verbs.load, model.name)
 
-    def _submit(self, work: Callable[[], V]) -> Future[V]:
-        return self._turns.submit(work, *self.asker())
+    def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
+        characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
+        return self._turns.submit(work, *self.asker(), characters)
 
     def _shared(self, value: V) -> V:
         """The value; a trace shares its parameters, which are most of its bytes, with earlier ones of the same

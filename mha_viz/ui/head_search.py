@@ -12,9 +12,10 @@ import numpy as np
 from mha_viz.analysis.corpus_why import FoundBy
 from mha_viz.analysis.described import LEAST_NAMED, HeadRecipe
 from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.metrics import ON_DELIMITERS
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked, rule_plainly, rules_asked_for
-from mha_viz.figures.role_words import best_baseline, standing_with_corpora, strongest_first
+from mha_viz.figures.role_words import best_baseline, standing, strongest_first
 from mha_viz.numerals import percent, weight
 
 LISTED = 6  # heads per answer
@@ -31,11 +32,15 @@ FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
-RULES = {"best fixed offset": "offset_odd", "part-of-speech rule": "upos_odd", "best untrained head": "untrained_odd"}
+RULES = {
+    "best fixed offset": "offset_odd",
+    "rule by parts of speech": "upos_odd",
+    "best untrained head": "untrained_odd",
+}
 # The measures of roles other than relations: a table, its column, and the offset of its rows.
 MEASURES: Mapping[str, tuple[str, str, int | None]] = MappingProxyType(
     {
-        **{name: ("delimiter", name, None) for name in ("cls", "sep", "punctuation")},
+        **{name: ("delimiter", name, None) for name in ON_DELIMITERS},
         "previous": ("position", "mass", -1),
         "same": ("position", "mass", 0),
         "next": ("position", "mass", 1),
@@ -142,9 +147,7 @@ def _detail(finding: Finding) -> str:
 def _of_finding(finding: Finding) -> HeadAnswer:
     rule, baseline = best_baseline(finding)
     does = _in_words(finding.detail)
-    return HeadAnswer(
-        finding.head, does, percent(finding.score), percent(baseline), rule, standing_with_corpora(finding)
-    )
+    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, standing(finding))
 
 
 def _in_words(detail: str) -> str:

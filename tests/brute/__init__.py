@@ -9,7 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.brute.annotated import Sentence, read
-from tests.brute.dependencies import Key, answer, best_of, offset_baseline, questions, syntax, uas, upos_baseline
+from tests.brute.dependencies import (
+    Key,
+    answer,
+    best_of,
+    both_right,
+    by_set_rules,
+    kinds,
+    offset_baseline,
+    questions,
+    set_rules,
+    syntax,
+    uas,
+)
 from tests.brute.mentions import Chunk, anaphors, chunks, coreference, gap
 from tests.brute.model import Model, Reading
 from tests.brute.patterns import delimiter, distance, entropy, in_word, position
@@ -29,6 +41,8 @@ __all__ = [
     "best_of",
     "between_words",
     "bootstrap",
+    "both_right",
+    "by_set_rules",
     "coreference",
     "delimiter",
     "distance",
@@ -36,14 +50,15 @@ __all__ = [
     "gap",
     "in_word",
     "interval",
+    "kinds",
     "offset_baseline",
     "position",
     "questions",
     "read",
     "results",
+    "set_rules",
     "syntax",
     "uas",
-    "upos_baseline",
     "wilson",
 ]
 

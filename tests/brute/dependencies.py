@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tests.brute.annotated import Sentence
@@ -11,6 +11,7 @@ from tests.brute.model import Reading
 from tests.brute.statistics import Count, best, between_words
 
 DIRECTIONS = ("dep_to_head", "head_to_dep", "head_row")
+SIDES = ("left", "right")
 OFFSETS = tuple(o for o in range(-10, 11) if o)
 
 
@@ -72,10 +73,10 @@ def _offset(sentence: Sentence, at: int, offset: int) -> int | None:
     return at + offset if 0 <= at + offset < len(sentence.forms) else None
 
 
-def _upos(sentence: Sentence, at: int, rule: tuple[str, str]) -> int | None:
-    side, upos = rule
+def nearest(sentence: Sentence, at: int, side: str, tags: Iterable[str]) -> int | None:
+    """The nearest word on a side that has one of these parts of speech."""
     places = range(at - 1, -1, -1) if side == "left" else range(at + 1, len(sentence.forms))
-    return next((i for i in places if sentence.upos[i] == upos), None)
+    return next((i for i in places if sentence.upos[i] in tags), None)
 
 
 def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
@@ -83,10 +84,94 @@ def offset_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
     return _baseline(sentences, OFFSETS, _offset)
 
 
-def upos_baseline(sentences: Sequence[Sentence]) -> dict[Key, Count]:
-    """Every side and part of speech for every group and direction."""
+SetRule = tuple[str, frozenset[str]]
+
+
+def set_rules(sentences: Sequence[Sentence]) -> dict[tuple[tuple[str, str], str], SetRule]:
+    """For each group and direction the side and the parts of speech, added one by one as long as one more is right more
+    often."""
     tags = sorted({upos for sentence in sentences for upos in sentence.upos})
-    return _baseline(sentences, [(side, upos) for side in ("left", "right") for upos in tags], _upos)
+    asked: dict[Any, list[tuple[Sentence, Question]]] = defaultdict(list)
+    for sentence in sentences:
+        for question in questions(sentence):
+            asked[question.group, question.direction].append((sentence, question))
+    rules: dict[Any, SetRule] = {}
+    for key, cases in asked.items():
+        best_right = 0
+        for side in ("left", "right"):
+            chosen: frozenset[str] = frozenset()
+            right = 0
+            while True:
+                rights = [(_right_by_set(cases, side, chosen | {tag}), tag) for tag in tags if tag not in chosen]
+                most = max((count for count, _ in rights), default=0)
+                if most <= right:
+                    break
+                right, chosen = most, chosen | {next(tag for count, tag in rights if count == most)}
+            if right > best_right:
+                best_right, rules[key] = right, (side, chosen)
+    return rules
+
+
+def _right_by_set(cases: Sequence[tuple[Sentence, Question]], side: str, tags: frozenset[str]) -> int:
+    return sum(nearest(sentence, question.asked, side, tags) in question.right for sentence, question in cases)
+
+
+def by_set_rules(sentences: Sequence[Sentence], rules: Any) -> dict[tuple[tuple[str, str], str], Count]:
+    """How many of the cases of each group and direction its rule gets right."""
+    counts: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
+    for sentence in sentences:
+        for question in questions(sentence):
+            side, tags = rules.get((question.group, question.direction), ("left", ()))
+            count = counts[question.group, question.direction]
+            count[0] += 1
+            count[1] += nearest(sentence, question.asked, side, tags) in question.right
+    return {key: (n, right) for key, (n, right) in counts.items()}
+
+
+def both_right(sentences: Sequence[tuple[Sentence, Reading]], rules: Any) -> dict[Key, int]:
+    """For each group, direction and head: the cases that it and the rule get right."""
+    counts: dict[Any, int] = defaultdict(int)
+    for sentence, reading in sentences:
+        for number, a in enumerate(reading.attention):
+            w = between_words(a, reading.words)
+            for question in questions(sentence):
+                side, tags = rules.get((question.group, question.direction), ("left", ()))
+                by_rule = nearest(sentence, question.asked, side, tags) in question.right
+                counts[question.group, question.direction, number] += by_rule and answer(w, question) in question.right
+    return counts
+
+
+class OfKind(NamedTuple):
+    """One case in which a head points to a word of the right kind: the answers, and the chance of a random one."""
+
+    right: bool
+    left: bool
+    right_side: bool
+    chance: float
+
+
+def kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int, list[OfKind]]]:
+    """For each base relation, direction and head: the cases with two words or more of the gold word's part of speech,
+    and those in which the head points to one of them."""
+    found: dict[Any, tuple[list[None], list[OfKind]]] = defaultdict(lambda: ([], []))
+    for sentence, reading in sentences:
+        for number, a in enumerate(reading.attention):
+            w = between_words(a, reading.words)
+            for question in questions(sentence):
+                if question.group[0] != "base":
+                    continue
+                tag = sentence.upos[min(question.right)]
+                words = [i for i, upos in enumerate(sentence.upos) if upos == tag and i != question.asked]
+                if len(words) < 2:
+                    continue
+                cases, of_kind = found[question.group[1], question.direction, number]
+                cases.append(None)
+                pointed = answer(w, question)
+                if sentence.upos[pointed] == tag:
+                    sides = [nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES]
+                    chance = len(question.right.intersection(words)) / len(words)
+                    of_kind.append(OfKind(pointed in question.right, *sides, chance))
+    return {key: (len(cases), of_kind) for key, (cases, of_kind) in found.items()}
 
 
 def _baseline(sentences: Sequence[Sentence], options: Sequence[Any], guess: Callable[..., int | None]) -> Any:

@@ -19,6 +19,7 @@ class Chunk(NamedTuple):
     forms: list[str]
     upos: list[str]
     features: list[str]
+    relations: list[str]
     mentions: list[tuple[str, int]]  # (chain, word of the chunk)
 
 
@@ -39,12 +40,13 @@ def chunks(sentences: Sequence[Sentence], model: Model) -> list[Chunk]:
 
 
 def _joined(sentences: Sequence[Sentence]) -> Chunk:
-    chunk = Chunk([], [], [], [])
+    chunk = Chunk([], [], [], [], [])
     for s in sentences:
         chunk.mentions.extend((chain, word + len(chunk.forms)) for chain, word in s.mentions)
         chunk.forms.extend(s.forms)
         chunk.upos.extend(s.upos)
         chunk.features.extend(s.features)
+        chunk.relations.extend(s.relations)
     return chunk
 
 
@@ -83,10 +85,31 @@ def coreference(parts: Sequence[tuple[Chunk, Reading]]) -> dict[tuple[str, Any],
             guesses["nearest"] = anaphor.candidates[-1]
             guesses["same_form"] = (same or anaphor.candidates)[-1]
             for kind in anaphor.kinds:
+                if kind == "third_person":
+                    guesses["agreement"] = agreement(chunk, anaphor)
                 for who, guess in guesses.items():
                     counts[kind, who][0] += 1
                     counts[kind, who][1] += guess in anaphor.right
     return {key: (n, right) for key, (n, right) in counts.items()}
+
+
+def agreement(chunk: Chunk, anaphor: Anaphor) -> int:
+    """The nearest pronoun of the kind, else the nearest subject of the number, else the nearest word of it, else the
+    nearest."""
+    kinds = "he him his himself", "she her hers herself", "it its itself", "they them their theirs themselves themself"
+    own = next((k for k in kinds if chunk.forms[anaphor.word].lower() in k.split()), "")
+    plural = own == kinds[3] if own else "Number=Plur" in chunk.features[anaphor.word].split("|")
+    ranked = []
+    for place in anaphor.candidates:
+        is_pronoun = chunk.upos[place] == "PRON"
+        if is_pronoun and chunk.forms[place].lower() in own.split():
+            rank = 3
+        elif is_pronoun or ("Number=Plur" in chunk.features[place].split("|")) != plural:
+            rank = 0
+        else:
+            rank = 2 if chunk.relations[place].split(":")[0] == "nsubj" else 1
+        ranked.append((rank, place))
+    return max(ranked)[1]
 
 
 def gap(text: str, model: Model) -> list[Count]:

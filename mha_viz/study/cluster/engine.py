@@ -75,7 +75,8 @@ class OnCluster:
     ) -> Profile:
         """The profile of a model over a corpus: the same as from one process, for any shards and workers. The arguments
         are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later studies."""
-        total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], PROFILE, progress)
+        kind = PROFILE._replace(rules=layout.rules)
+        total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
         return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self._sentences, layout))
 
     def sums(

@@ -4,18 +4,20 @@ begins."""
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from mha_viz.analysis.nearest import Passed, RuleOfRows, choose_rules, tally
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.cutting import Shard, ShardedFile, content
 from mha_viz.corpus.limits import MAX_LABELS
 from mha_viz.corpus.reading import lines_in, read_part
 from mha_viz.corpus.stored import plain_name
-from mha_viz.corpus.treebank import START, Corpus, PartStart
+from mha_viz.corpus.treebank import START, Corpus, PartStart, check_forms, empty_forms
 from mha_viz.errors import CorpusError
 
 GOES_ON = "\0"  # stands for the document of sentences whose document began in an earlier shard
@@ -26,7 +28,8 @@ Spans = tuple[tuple[str, int], ...]  # a document's name, and its count of conse
 
 class Survey(NamedTuple):
     """The contents of a shard. ``documents``: the name of each and the number of its sentences, in order; ``relations``
-    and ``upos``: its labels."""
+    and ``upos``: its labels; ``ways``: what rules by parts of speech are chosen by, of its sentences with even numbers
+    and of those with odd ones; ``forms``: how many words are not given, and how many there are."""
 
     sentences: int
     lines: int
@@ -35,6 +38,8 @@ class Survey(NamedTuple):
     upos: tuple[str, ...]
     has_trees: bool
     has_chains: bool
+    ways: tuple[Counter[Passed], Counter[Passed]]
+    forms: tuple[int, int]
 
 
 class Part(NamedTuple):
@@ -58,10 +63,11 @@ class Part(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A corpus in parts. ``corpus`` has no sentences."""
+    """A corpus in parts. ``corpus`` has no sentences; ``rules``: those by parts of speech."""
 
     corpus: Corpus
     parts: tuple[Part, ...]
+    rules: RuleOfRows
 
     @property
     def name(self) -> str:
@@ -93,6 +99,8 @@ def survey(shard: Shard, kind: str) -> Survey:
         relations.upos,
         corpus.has_trees,
         corpus.has_chains,
+        (tally(corpus.sentences[::2]), tally(corpus.sentences[1::2])),
+        empty_forms(corpus.sentences),
     )
 
 
@@ -110,12 +118,22 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
     digests = [cut.digest for cut in cuts]
     digest = digests[0] if len(cuts) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     has_trees, has_chains = any(one.has_trees for one in every), any(one.has_chains for one in every)
-    return Layout(Corpus(name, (), digest, has_trees, has_chains), tuple(parts))
+    return Layout(Corpus(name, (), digest, has_trees, has_chains), tuple(parts), _rules(parts, every))
+
+
+def _rules(parts: Sequence[Part], surveys: Sequence[Survey]) -> RuleOfRows:
+    """The rules by parts of speech, chosen on the sentences with even numbers in the corpus."""
+    relations = Relations((), {n for one in surveys for n in one.relations}, {t for one in surveys for t in one.upos})
+    ways: Counter[Passed] = Counter()
+    for part, one in zip(parts, surveys, strict=True):
+        ways.update(one.ways[part.first % 2])
+    return choose_rules(ways, relations)
 
 
 def _check(name: str, surveys: Sequence[Survey]) -> None:
     if not sum(one.sentences for one in surveys):
         raise CorpusError(f"{name} contains no sentence.", "Expected CoNLL-U, or text with one sentence per line.")
+    check_forms(name, *(sum(counts) for counts in zip(*(one.forms for one in surveys), strict=True)))
     relations = {label for one in surveys for label in one.relations}
     upos = {label for one in surveys for label in one.upos}
     for labels, kind in ((relations, "relations"), (upos, "parts of speech")):

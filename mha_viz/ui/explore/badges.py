@@ -134,8 +134,7 @@ def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sent
     badges = []
     for finding, words in roles.items():
         is_here, why = _here_with_reason(finding, shows[finding], hits)
-        standing = "a rule suffices" if finding.beats_upos is False and finding.upos_rule else words["standing"]
-        here = {"words": f"{words['words']}. {why}", "standing": standing if is_here else "not here"}
+        here = {"words": f"{words['words']}. {why}", "standing": words["standing"] if is_here else "not here"}
         badges.append({**words, **here, "active": is_here})
     return badges
 

@@ -23,8 +23,8 @@ from mha_viz.ui.roles import filters, link_groups, overview, relations, repeated
 from mha_viz.ui.roles.head_card import DELIMITERS, rows_of_head
 from mha_viz.ui.studies import Evidence
 
-RULES = ("offset", "part of speech", "untrained")  # columns of the table of relations
-OF_MENTIONS = ("nearest", "same form", "untrained")  # and of the table of mentions
+RULES = ("offset", "parts of speech", "untrained")  # columns of the table of relations
+OF_MENTIONS = ("nearest", "same form", "agreement", "untrained")  # and of the table of mentions
 
 
 def charts(model: catalog.Model, evidence: Evidence, head: Head | None) -> list[PageChart]:

@@ -8,8 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 
+from mha_viz.analysis.chance import SYNTAX
 from mha_viz.analysis.corpus_why import WHY
-from mha_viz.analysis.findings import DOCUMENTS, EVERY
+from mha_viz.analysis.described import HeadRecipe
+from mha_viz.analysis.findings import DOCUMENTS, EVERY, Finding
+from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.syntax import Arc, Pointers, arcs
 from mha_viz.attention import Head
 from mha_viz.corpus.sampling import name_sample
@@ -34,10 +37,11 @@ from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.study_progress import go_on, outcome
 
+OF_ALL_ROWS = "None of its rules is a relation: a relation concerns few words, a recipe all of them."
 LISTED = 8  # relations
 SHOWN = 4  # sentences for and against, each
-BASELINES = {"best fixed offset": "offset", "part-of-speech rule": "pos", "best untrained head": "untrained"}
-DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "punctuation"}
+BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
+DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "punctuation"}
 
 
 class SentenceAnswers(NamedTuple):
@@ -64,7 +68,8 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         lines(findings, {row.detail: row.measure for row in roles_in_use})
         recipe = recipes_of(evidence).get(head)
         if recipe:
-            st.markdown(f"Usually {plain(recipe.words(rule_plainly, how_sure=True))}.")
+            why = f" {OF_ALL_ROWS}" if _lacks_relation(recipe, findings) else ""
+            st.markdown(f"Usually {plain(recipe.words(rule_plainly, how_sure=True))}.{why}")
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
@@ -80,6 +85,12 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         there = {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
         explore = navigation.page("explore")
         st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **there})
+
+
+def _lacks_relation(recipe: HeadRecipe, findings: Iterable[Finding]) -> bool:
+    """Whether a head has a role of syntax, and its recipe no rule of syntax."""
+    has_role = any(finding.role == SYNTAX for finding in findings)
+    return has_role and all(RULES[part.rule].kind != SYNTAX for part in recipe.parts)
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -186,7 +197,7 @@ def _numbers(table: Any) -> None:
         "ci_low": "low",
         "ci_high": "high",
         "offset": "offset",
-        "pos": "part of speech",
+        "pos": "parts of speech",
         "untrained": "untrained",
         "gain": "gain",
     }

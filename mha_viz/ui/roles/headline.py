@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.analysis.unusual import LINKING
 from mha_viz.figures.report_columns import LEAST_Q
+from mha_viz.figures.role_words import OLDER_RULE, is_older
 from mha_viz.figures.use_words import is_used, several_in_words
 from mha_viz.models import catalog
 from mha_viz.ui.caches import lasting
@@ -63,21 +64,23 @@ def _links(evidence: Evidence) -> str:
 
 
 def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
-    """ " Linking words: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, as far as known."""
+    """ " Linking words, against fixed offsets: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, if that
+    is known."""
     parts = []
     if not math.isnan(highest_q):
         parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")
     if chance is not None:
         most = max(chance.drawn)
         parts.append(f"chance: {'up to ' * bool(most)}{most} in {len(chance.drawn)} draws")
-    return f" Linking words: {'; '.join(parts)}." if parts else ""
+    return f" Linking words, against fixed offsets: {'; '.join(parts)}." if parts else ""
 
 
 def corpus(evidence: Evidence) -> None:
-    """Say what the roles were measured on."""
+    """Say what the roles were measured on, and whether by the rule of an older version."""
     of = [sum(p.facts["counts"].get(kind, 0) for p in evidence.profiles) for kind in ("sentences", "rows")]
     read = f" ({sum(of):,} {'texts' if of[1] else 'sentences'})" if any(of) else ""
-    st.caption(f"Measured on {plain(evidence.label)}{read}.")
+    older = f", {OLDER_RULE}" if is_older(evidence.findings()) else ""
+    st.caption(f"Measured on {plain(evidence.label)}{read}{older}.")
 
 
 def trust(evidence: Evidence) -> None:

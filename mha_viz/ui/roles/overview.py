@@ -12,7 +12,7 @@ import streamlit as st
 
 from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
 from mha_viz.analysis.described import KINDS, HeadRecipe, of_heads
-from mha_viz.analysis.findings import CORPORA, Finding
+from mha_viz.analysis.findings import CORPORA, Elsewhere, Finding
 from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
@@ -23,18 +23,20 @@ from mha_viz.figures.role_words import (
     COLOURS,
     GROUP_COLOURS,
     KIND_COLOURS,
-    NO_BETTER,
+    RULES,
     STANDINGS,
+    STATE_WORDS,
     at_a_glance,
+    beside_at_a_glance,
+    beside_rule,
     best_baseline,
     by_head,
+    counted_states,
+    does_at_a_glance,
     glyph,
     linked_words,
-    matched_corpora,
-    standing,
     standing_with_numbers,
     strongest_first,
-    where_matched,
 )
 from mha_viz.figures.theme import DARK, LIGHT
 from mha_viz.figures.use_words import USE, is_used, most_in_words, use_explained, use_in_words
@@ -55,7 +57,10 @@ PERCENTAGES = (
     "high",
     "score on the other corpus",
     "baseline",
-    "rule by part of speech",
+    "rule by parts of speech",
+    "rule on the other corpus",
+    "choice",
+    "nearest",
     "untrained",
 )  # columns of all numbers in percent
 
@@ -66,9 +71,8 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     apply_style("role_map")
     kinds = filters.from_url().kinds
     say_unused([f"kinds={one[:20]}" for one in address.now().get("kinds", "").split(".") if one and one not in COLOURS])
-    st.html(
-        f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{_legend(evidence, kinds)}{_bars(evidence)}</div>'
-    )
+    below = f"{_legend(evidence, kinds)}{_bars(evidence)}{_states(evidence, kinds)}"
+    st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{below}</div>')
 
 
 def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
@@ -118,13 +122,14 @@ def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys
     in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or without
     more = f"; {len(findings) - IN_A_TIP} more" if len(findings) > IN_A_TIP else ""
     tip = escape(f"{both(head)}: {in_short}{more}{besides}")
-    look, drawn = "", ""
+    look, drawn, state = "", "", ""
     if findings:
+        state = f'class="{findings[0].state}" ' if findings[0].state else ""
         colour = COLOURS[findings[0].role]
         look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
         drawn = f"{_drawn(glyph(findings[0]))}<span>{''.join(map(_dot, _further(findings)))}</span>"
     found_by = "" if keys is None else f"<s>{_parts_of(keys)}</s>"  # on the left edge
-    return f'aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}{_bar(recipe)}{found_by}'
+    return f'{state}aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}{_bar(recipe)}{found_by}'
 
 
 def _further(findings: list[Finding]) -> Iterable[str]:
@@ -196,6 +201,15 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     return f'<p role="toolbar" aria-label="Show">{"".join(links)}</p>'
 
 
+def _states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
+    """What the frame and the filling of a square say of the head and the strongest simple rule."""
+    rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filtered(evidence, kinds))]
+    if not rules:
+        return ""
+    marks = "".join(f'<span><s class="{state}"></s>{words.split()[0]}</span>' for state, words in STATE_WORDS.items())
+    return f'<div class="states">{marks}{" or ".join(rules).replace("or the rule", "or")}</div>'
+
+
 def _bars(evidence: Evidence) -> str:
     """What the colours of the bars and the shapes of a square mean, behind a button with a picture of a square."""
     below = (*KINDS, "unexplained") if recipes_of(evidence) else ()
@@ -231,13 +245,15 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
 
 
 def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
-    """One line for each role: what is done and how often, and a bar for that, with a tick for the best simple rule. Of
-    several heads, each is named; of one head, the roles in ``used`` are marked, by the measure of what changes without
-    the head, and a measure of roles is named once."""
+    """One line for each role: what is done and how often, what the strongest simple rule does, and a bar with a tick
+    for that rule. Of several heads, each is named. Of one head, the roles in ``used`` are marked, by the measure of
+    what changes without the head; a measure of roles is named once, and the words on the first rule are unfolded."""
     of_one = used is not None
+    opened = next((f for f in findings if f.state), None) if of_one else None
     body = "".join(
-        f"<li>{'' if of_one else _name(f.head)}<b>{escape(at_a_glance(f, after if of_one else None))}</b>"
-        f"{_used(used[f.detail]) if used and f.detail in used else ''}"
+        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_at_a_glance(f, after if of_one else None))}</b>"
+        f"{_used(used[f.detail]) if used and f.detail in used else '; '}"
+        f"{_beside(f, after if of_one else None, f == opened)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, after in zip(findings, (None, *findings), strict=False)
@@ -246,8 +262,16 @@ def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) ->
     st.html(f'<ul class="mha-rows">{body}</ul>')
 
 
+def _beside(finding: Finding, after: Finding | None, is_open: bool) -> str:
+    """What the score is compared with; where it is a rule beside which the head has a state, its words unfold."""
+    short, full = escape(beside_at_a_glance(finding, after)), escape(beside_rule(finding))
+    if not full:
+        return short
+    return f"<details class='rule'{' open' * is_open}><summary>{short}</summary><small>{full}</small></details>"
+
+
 def _used(measure: str) -> str:
-    """The mark of a role that its head is used for."""
+    """The mark of a role that its head is used for, which ends a line."""
     return f", <details><summary>{most_in_words(measure)}</summary><span>{use_explained(measure)}</span></details>"
 
 
@@ -270,8 +294,8 @@ def show_table(evidence: Evidence) -> None:
     kinds = filters.from_url().kinds
     findings = strongest_first(filtered(evidence, kinds))
     rows: list[ScoreRow | str] = []
-    for status in (ESTABLISHED, SUGGESTED, NO_BETTER):
-        those = [finding for finding in findings if standing(finding) == status]
+    for status in (ESTABLISHED, SUGGESTED):
+        those = [finding for finding in findings if finding.status == status]
         rows += [with_standing(status, those), *map(_row, those)] if those else []
     score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
     with st.expander("All numbers of these roles"):
@@ -282,11 +306,9 @@ def show_table(evidence: Evidence) -> None:
 
 
 def _row(finding: Finding) -> ScoreRow:
-    """A role in short; where the rule does as well on another corpus alone, with the numbers there."""
-    rule = best_baseline(finding)[1]
-    elsewhere = standing(finding) == NO_BETTER and finding.score > rule
-    there = f"; no better{where_matched(finding)}" if elsewhere else ""
-    return ScoreRow(f"{linked_words(finding)}{there}", finding.head, finding.score, (rule,))
+    """A role in short, with what its head does to the rule."""
+    state = f", {STATE_WORDS[finding.state]}" if finding.state else ""
+    return ScoreRow(f"{linked_words(finding)}{state}", finding.head, finding.score, (best_baseline(finding)[1],))
 
 
 def with_standing(status: str, findings: Sequence[Finding]) -> str:
@@ -298,8 +320,9 @@ def with_standing(status: str, findings: Sequence[Finding]) -> str:
 
 def _count(findings: Sequence[Finding]) -> str:
     heads = len({finding.head for finding in findings})
-    on_heads = counted(heads, "head")
-    return on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
+    on_heads, states = counted(heads, "head"), counted_states(findings)
+    count = on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
+    return f"{count} ({states})" if states else count
 
 
 @lasting(CHARTS)
@@ -314,9 +337,9 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
             "head": both(f.head),
             "role": f.role,
             "what": linked_words(f),
-            "status": standing(f),
+            "status": f.status,
             "corpora": CORPORA.join(f.corpora),
-            "rule as good on": CORPORA.join(matched_corpora(f)) if f.beats_upos is False else "",
+            "against the rule": STATE_WORDS.get(f.state, ""),
             **dict(zip(PERCENTAGES, _shares(f), strict=True)),
             USE: uses.get((*f.head, f.role, f.detail), ""),
             "gain in points": 100 * f.gain,
@@ -326,7 +349,7 @@ def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
         }
         for f in findings
     ]
-    columns = ["head", "role", "what", "status", "corpora", "rule as good on", *PERCENTAGES]
+    columns = ["head", "role", "what", "status", "corpora", "against the rule", *PERCENTAGES]
     columns += [USE, "gain in points", "n", "documents", "in words"]
     return percentages(pd.DataFrame(rows, columns=columns), PERCENTAGES)
 
@@ -338,6 +361,7 @@ def _uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
 
 
 def _shares(finding: Finding) -> tuple[float, ...]:
-    there = math.nan if finding.elsewhere is None else finding.elsewhere.score
-    rules = finding.baseline, finding.upos, finding.untrained
-    return finding.score, finding.low, finding.high, there, *rules
+    there = finding.elsewhere or Elsewhere("", math.nan)
+    choice = finding.beside.choice, finding.beside.nearest
+    rules = finding.baseline, finding.upos, there.upos, *choice, finding.untrained
+    return finding.score, finding.low, finding.high, there.score, *rules

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.analysis.findings import DOCUMENTS
+from mha_viz.analysis.findings import AGREEMENT_ODD, DOCUMENTS
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import OFFSETS, Relations, gold
@@ -40,7 +40,7 @@ SHARES = MappingProxyType(
         "high": f"Upper end of the 95% interval of the score. {AS_CASES}",
         "score on the other half": "Its score on the half of the sentences on which it was picked: optimistic.",
         "offset": "The best fixed offset, such as “the head is the next word”.",
-        "part of speech": "The nearest word of the best part of speech on one side; it knows the gold tags.",
+        "parts of speech": "The nearest word on one side with one of some parts of speech; it knows the gold tags.",
         "untrained": "The best head with random weights.",
         "gain": "Score minus the best fixed offset.",
     }
@@ -68,7 +68,7 @@ def show_relations(evidence: Evidence) -> None:
 def _syntax(evidence: Evidence) -> None:
     source = evidence.source("syntax_chosen")
     st.markdown(f"## Dependency relations, on {plain(source.corpus if source else '')}")
-    st.markdown("On sentences not used to choose the head. The rule by part of speech knows the gold annotation.")
+    st.markdown("On sentences not used to choose the head. The rule by parts of speech knows the gold annotation.")
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     typed, level = filters.relation(left), filters.level(right)
     table = relations_table(evidence, level)
@@ -82,7 +82,7 @@ def _syntax(evidence: Evidence) -> None:
         return
     columns = {
         "best fixed offset": "offset",
-        "part-of-speech rule": "part of speech",
+        "rule by parts of speech": "parts of speech",
         "best untrained head": "untrained",
     }
     score_rows.draw("Relation", columns, _rows(table, _linked(table), tuple(columns.values())))
@@ -108,7 +108,7 @@ def relations_table(evidence: Evidence, level: str) -> Any:
     every = evidence.table("syntax_chosen")
     chosen = every[(every["level"] == level) & (every["n_odd"] >= FEWEST)]
     # If two are equal, the simpler one.
-    rules = {"offset": chosen["offset_odd"], "part of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
+    rules = {"offset": chosen["offset_odd"], "parts of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
     table = pd.DataFrame(
         {
             "relation": chosen["relation"],
@@ -120,7 +120,7 @@ def relations_table(evidence: Evidence, level: str) -> Any:
             "high": chosen["ci_high"],
             "score on the other half": chosen["accuracy_even"],
             "offset": chosen["offset_odd"],
-            "part of speech": chosen["upos_odd"],
+            "parts of speech": chosen["upos_odd"],
             "untrained": chosen["untrained_odd"],
             "gain": chosen["accuracy_odd"] - chosen["offset_odd"],
             "n": chosen["n_odd"],
@@ -161,13 +161,18 @@ def _coreference(evidence: Evidence) -> None:
         "the right one of two names."
     )
     shown = mentions(evidence)
-    numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "untrained")
+    numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "agreement", "untrained")
     columns = {
         name: st.column_config.NumberColumn(name, format=PERCENT, help=AS_CASES if name in ("low", "high") else None)
         for name in numbers
     }
     better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
-    names = {"nearest mention": "nearest", "same form": "same form", "best untrained head": "untrained"}
+    names = {
+        "nearest mention": "nearest",
+        "same form": "same form",
+        "nearest that agrees": "agreement",
+        "best untrained head": "untrained",
+    }
     score_rows.draw("Mention", names, _rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
     with st.expander("All numbers of coreference"):
         score_rows.all_numbers("coreference", percentages(shown, numbers), {**columns, "better": better})
@@ -191,6 +196,7 @@ def mentions(evidence: Evidence) -> Any:
     rules = {  # if two are equal, the simpler one
         "nearest": table["nearest_odd"],
         "same form": table["same_form_odd"],
+        "agreement": table[AGREEMENT_ODD].astype(float),
         "untrained": table["untrained_odd"],
         "the head": table["accuracy_odd"],
     }
@@ -302,7 +308,7 @@ def _distances(corpus: Corpus) -> Any:
     import pandas as pd
 
     relations = Relations(corpus.sentences)
-    counted = gold(relations, list(enumerate(corpus.sentences)))
+    counted = gold(relations, [*enumerate(map(relations.tree, corpus.sentences))])
     n, offset = counted.n.sum(axis=0)[0], counted.offset.sum(axis=0)[0]  # [row], [row, offset]
     rows = [
         {

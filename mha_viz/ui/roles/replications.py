@@ -12,7 +12,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import OUTCOMES, Replication, replicate
 from mha_viz.figures.caption import both
-from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing_with_corpora
+from mha_viz.figures.role_words import DIRECTIONS, plain_name, standing
 from mha_viz.models import catalog
 from mha_viz.ui import studies
 from mha_viz.ui.bound import go
@@ -101,7 +101,7 @@ def _table(reference: Evidence, here: Profile) -> Any:
         line = {
             "head": both(finding.head),
             "role": f"{finding.role}: {_name(finding)}",
-            "status": standing_with_corpora(finding),
+            "status": standing(finding),
             "outcome": outcome,
             "score there": finding.score,
             "baseline there": finding.baseline,

@@ -1,0 +1,103 @@
+"""Shipped roles of syntax: the rule by parts of speech, kind and choice, as independent code counted them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
+from mha_viz.analysis.profile import Profile, read_profile
+from mha_viz.files.assets import asset
+
+CORPORA = ("ewt", "gum")
+
+
+@cache
+def shipped(corpus: str) -> Profile:
+    return read_profile(asset("profiles") / "minilm" / corpus)
+
+
+def line(corpus: str, table: str, **cells: Any) -> Any:
+    rows = shipped(corpus).tables[table]
+    for column, value in cells.items():
+        rows = rows[rows[column] == value]
+    (row,) = rows.itertuples(index=False)
+    return row
+
+
+# Of each relation and direction, on EWT test and GUM dev: the rule, its accuracy, and the best head's.
+RULES = {
+    ("case", "dep_to_head"): (
+        ("right NOUN PROPN PRON NUM SYM", 0.693, "L2H8", 0.686),
+        ("right NOUN PROPN ADV", 0.742, "L2H8", 0.685),
+    ),
+    ("cop", "dep_to_head"): (
+        ("right NOUN PROPN NUM SYM VERB ADJ", 0.671, "L2H1", 0.640),
+        ("right NOUN PROPN NUM VERB ADJ", 0.641, "L2H1", 0.594),
+    ),
+    ("det", "dep_to_head"): (
+        ("right NOUN PROPN", 0.779, "L2H8", 0.786),
+        ("right NOUN PROPN", 0.875, "L2H8", 0.813),
+    ),
+    ("obj", "head_row"): (
+        ("right NOUN PROPN PRON", 0.688, "L2H8", 0.564),
+        ("right NOUN PROPN PRON", 0.738, "L2H8", 0.575),
+    ),
+    ("nsubj", "dep_to_head"): (
+        ("right NOUN NUM SYM VERB ADJ", 0.816, "L2H8", 0.581),
+        ("right NOUN NUM VERB ADJ", 0.767, "L2H8", 0.563),
+    ),
+}
+
+
+@pytest.mark.parametrize(("relation", "direction"), RULES)
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_a_rule_that_may_name_a_set_and_the_best_head(corpus: str, relation: str, direction: str) -> None:
+    of_row = {"level": "base", "relation": relation, "direction": direction}
+    rule = line(corpus, "syntax_baselines", **of_row, baseline="pos")
+    heads = shipped(corpus).tables["syntax"]
+    for column, value in of_row.items():
+        heads = heads[heads[column] == value]
+    best = heads.loc[heads["accuracy"].idxmax()]
+    found = rule.detail, round(rule.accuracy, 3), f"L{best['layer']}H{best['head']}", round(best["accuracy"], 3)
+    assert found == RULES[relation, direction][CORPORA.index(corpus)]
+
+
+# Of a relation and head, on both corpora: kind, choice, the nearest of that kind, and cases.
+CHOICES = {
+    ("case", 2, 8): ((0.759, 0.883, 0.858, 1264), (0.749, 0.906, 0.878, 1728)),
+    ("cop", 1, 4): ((0.540, 0.949, 0.933, 195), (0.589, 0.910, 0.896, 288)),
+    ("obj", 2, 0): ((0.765, 0.956, 0.953, 687), (0.774, 0.970, 0.963, 830)),
+}
+
+
+@pytest.mark.parametrize(("relation", "layer", "head"), CHOICES)
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_given_the_right_kind_of_word_the_right_one(corpus: str, relation: str, layer: int, head: int) -> None:
+    row = line(corpus, "choice", relation=relation, direction="dep_to_head", layer=layer, head=head)
+    found = *(round(number, 3) for number in (row.kind, row.choice, row.nearest)), row.choice_n
+    assert found == CHOICES[relation, layer, head][CORPORA.index(corpus)]
+    is_better = row.choice_low > 0
+    assert is_better == (relation == "case"), "case alone chooses better than the nearest word of the kind"
+
+
+def test_of_27_roles_none_beats_the_rule_on_both_corpora_and_one_equals_it() -> None:
+    for corpus in CORPORA:
+        roles = [finding for finding in shipped(corpus).findings() if finding.role == "syntax"]
+        assert {finding.status for finding in roles} == {"established"}
+        assert Counter(finding.state for finding in roles) == {EQUALS: 1, BELOW: 26}
+        (equal,) = (finding for finding in roles if finding.state == EQUALS)
+        assert (str(equal.head), equal.detail) == ("L2H1", "cop dep_to_head")
+        assert all(finding.beside.rule_low <= 0 for finding in roles), BEATS
+        assert min(finding.rule_q for finding in roles) > 0.05
+
+
+def test_agreement_does_as_well_as_the_coreferential_head() -> None:
+    rule = line("gum", "coreference_baselines", mention_type="third_person", baseline="agreement")
+    assert (rule.n, round(rule.accuracy, 3)) == (685, 0.702)
+    roles = {str(finding.head): finding for finding in shipped("gum").findings() if finding.role == "coreference"}
+    head = roles["L2H4"]
+    assert (round(head.score, 3), head.state, head.upos_rule) == (0.705, EQUALS, "agreement")

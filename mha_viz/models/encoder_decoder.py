@@ -75,9 +75,7 @@ class EncoderDecoder(LoadedModel):
         encoder = "{} layers × {} heads".format(*self._encoder_shape)
         return f"EncoderDecoder({self.name}, {self.family}, {encoder}, {self.layers} layers × {self.heads} heads)"
 
-    def encode(
-        self, text: str, pair: str = "", *, target: str = "", part: str = CROSS, prefix: str = ""
-    ) -> Attention:
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = CROSS, prefix: str = "") -> Attention:
         """The attention of every head of one part of the model on a source ``text`` and a ``target``.
 
         ``part``: "cross", from each token of the target to those of the source, [layer, head, target, source];

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
+from mha_viz.files.below import SETTING
 from mha_viz.ui.roles import folder
 from tests.page_session import PageSession
 
@@ -28,7 +29,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def setting(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(folder.SETTING, str(measured))
+    monkeypatch.setenv(SETTING, str(measured))
 
 
 def visit(**url: Any) -> PageSession:
@@ -68,7 +69,7 @@ def test_a_damaged_profile_is_named(measured: Path, tmp_path: Path, monkeypatch:
     (broken / "profile.json").write_text(json.dumps(older | {"definitions": "another"}), "utf-8")
     (tmp_path / "other" / "x").mkdir(parents=True)
     (tmp_path / "other" / "x" / "profile.json").write_text("[]", "utf-8")
-    monkeypatch.setenv(folder.SETTING, str(tmp_path))
+    monkeypatch.setenv(SETTING, str(tmp_path))
     assert [*folder.models()] == ["toy@0"]
     page = visit(model="toy@0", corpus=folder.CHOICE)
     assert "definitions another" in page.said
@@ -76,6 +77,6 @@ def test_a_damaged_profile_is_named(measured: Path, tmp_path: Path, monkeypatch:
 
 
 def test_without_the_setting_nothing_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(folder.SETTING)
+    monkeypatch.delenv(SETTING)
     assert folder.models() == {}
     assert not visit(model="toy@0", corpus=folder.CHOICE).at.select_slider

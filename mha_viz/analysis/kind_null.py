@@ -2,7 +2,7 @@
 
 In each draw another word of the sentence with the gold word's part of speech, which is not the word that looks, takes
 the gold word's place. In the directions that ask for the head of a dependent the gold word is the head; where a head's
-row is asked for one of its dependents, the gold words are its dependents of that relation, with any subtype, and other
+row is points for one of its dependents, the gold words are its dependents of that relation, with any subtype, and other
 words than these take their places, each a different one. A gold word without such a word is left out, and with it the
 case if it has no other. So a head that only knows which kind of word to look for is right as often as before.
 """
@@ -48,7 +48,7 @@ class Others(NamedTuple):
 
 
 def _instead(upos: Indices, gold: Indices, looking: Indices, cases: Indices, random: np.random.Generator) -> Indices:
-    """For each gold word of a sentence a word in its place, or −1. ``gold``, ``looking`` (the word that looks for it)
+    """Draw the word that takes the place of each gold word, or −1. ``gold``, ``looking`` (the word that looks for it)
     and ``cases`` (the number of its case) are [gold word]; ``upos`` [word]."""
     words, golds = np.arange(len(upos)), np.arange(len(gold))
     same_case = cases == cases[:, None]  # [gold word, gold word]
@@ -93,10 +93,10 @@ class DrawnSyntax:
         names = tree.relations[gold.below]
         of_name = np.eye(len(self.relations.names), dtype=np.float32)[names]  # [dependent, relation]
         of_row = self.relations.member[names].astype(np.float32)  # [dependent, row]
-        asked = (pointed.row[:, gold.below], pointed.column[:, gold.below], pointed.row[:, gold.above])
-        for direction, (points, right) in enumerate(zip(asked, (above, above, below), strict=True)):
+        points = (pointed.row[:, gold.below], pointed.column[:, gold.below], pointed.row[:, gold.above])
+        for direction, (pointing, right) in enumerate(zip(points, (above, above, below), strict=True)):
             looking = gold.above if direction == 2 else gold.below
-            correct = (points == right[:, None]).astype(np.float32) @ of_name  # [draw, head, relation]
+            correct = (pointing == right[:, None]).astype(np.float32) @ of_name  # [draw, head, relation]
             hits = (right[:, None] - looking == np.array(OFFSETS)[:, None]) & (right >= 0)[:, None]
             offset = hits.astype(np.float32) @ of_row  # [draw, offset, row]
             has_right = (right >= 0).astype(np.float32)  # [draw, dependent]

@@ -69,8 +69,8 @@ class SwitchedOff:
         self.effects: Effects | None = None  # until they are said
         self.question = _question(whole, where)
         text = whole.text
-        asked = Request(whole.model, text.text, text.pair, question=self.question, prefix=where.request.prefix)
-        each = replace(asked, **where.way(text.text))
+        request = Request(whole.model, text.text, text.pair, question=self.question, prefix=where.request.prefix)
+        each = replace(request, **where.way(text.text))
         self.each, self.request = each, replace(each, off=self.off)
 
     @property

@@ -230,7 +230,7 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert words_by_head["L3H1"].startswith(
         "L3H1 (4-2): pronoun → what it refers to, right in 66%; equals the rule, 70%"
     )
-    assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", words_by_head["L5H11"])
+    assert re.search(r"no role was found; .*% unexplained; finds keys by 68% feed-forward", words_by_head["L5H11"])
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
@@ -268,7 +268,7 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "Usually attends 22% to [CLS], 13% evenly; 45% [44%, 46%] unexplained." in page.said.replace("\\", "")
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "Finds keys by<s" in bar
-    assert "Finds its keys by 43% feed-forward · 32% earlier heads" in bar
+    assert "Finds its keys by 48% feed-forward · 29% earlier heads" in bar
     assert "**Finds its keys by**, on UD English EWT test" in page.said
     (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
     assert "what it refers to" in every
@@ -319,7 +319,7 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 
 def _on_all_text(head: Head) -> str:
-    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
+    recipe = next(of.words(rule_plainly, how_sure=True) for of in of_heads("minilm", "") if of.head == head)
     return f"Usually {plain(recipe)}."
 
 

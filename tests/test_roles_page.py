@@ -269,7 +269,7 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "Finds keys by<s" in bar
     assert "Finds its keys by 48% feed-forward · 29% earlier heads" in bar
-    assert "**Finds its keys by**, on every seventh sentence of UD English EWT test" in page.said
+    assert "**Finds its keys by**, on every 7th sentence of UD English EWT test" in page.said
     (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
     assert "what it refers to" in every
     assert "All numbers of these relations" in {box.label for box in page.at.expander}

@@ -155,7 +155,7 @@ SWITCHES = {"off=": "more=1", "/why_heads_differ": "numbers=1"}
 MOST = {
     "/": Calm(99, 22, 311, 619),
     "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(92, 22, 305, 653),
-    "/?roles=on": Calm(103, 22, 315, 623),
+    "/?roles=on": Calm(106, 22, 318, 626),
     "/?off=none": Calm(92, 22, 442, 1_000),
     "/?off=L3H1": Calm(111, 22, 516, 1_089),
     "/?model=toy&off=L1H1&text=the [MASK] sleeps .": Calm(96, 22, 514, 739),
@@ -164,8 +164,8 @@ MOST = {
     "/why_heads_differ": Calm(112, 28, 800, 1_062),
     "/why_heads_differ?experiment=random&guess=different": Calm(117, 28, 824, 1_116),
     "/why_heads_differ?experiment=output": Calm(119, 29, 854, 1_145),  # the wordiest
-    "/roles": Calm(150, 26, 600, 1_370),
-    "/roles?head=L3H1": Calm(156, 21, 856, 2_200),
+    "/roles": Calm(170, 26, 640, 1_450),
+    "/roles?head=L3H1": Calm(200, 24, 1_010, 2_220),
     "/about": Calm(260, 14, 257, 260),
 }
 
@@ -203,7 +203,7 @@ def test_the_card_of_every_head_is_calm(visitor: BrowserTab) -> None:
     visitor.resize(DESKTOP)
     assert len(LINKING) > 10
     words = {head: _on_first_screen(visitor, f"/roles?head={head}")["first"] for head in LINKING}
-    assert max(words.values()) <= 160, words  # with a sentence in which the head does it
+    assert max(words.values()) <= 270, words  # with the rule in words, and a sentence in which the head does it
 
 
 def test_what_all_pages_may_have_is_the_goal() -> None:

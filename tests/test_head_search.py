@@ -238,14 +238,6 @@ def test_names_of_roles_are_plain() -> None:
     assert best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
 
 
-def test_coreference_stands_beside_agreement() -> None:
-    beside = PRONOUN._replace(upos=0.7, upos_rule="agreement", beats_upos=True)
-    assert best_baseline(beside) == ("nearest pronoun or subject that agrees", 0.7)
-    assert "the better simple rule 50.0%, the rule “nearest pronoun or subject that agrees” 70.0%" in (
-        standing_with_numbers(beside)
-    )
-
-
 def test_both_special_tokens_together_have_words() -> None:
     resting = finding("L2H3", "delimiter", "both", 0.63, 0.125, low=math.nan, high=math.nan)
     assert (plain_name(resting), short(resting)) == ("both special tokens", "CLS+SEP")

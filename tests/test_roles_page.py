@@ -127,7 +127,8 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     page = visit(head="L2H8")
     drawn = [unescape(one.proto.body) for one in page.at.get("html")]
     (listed,) = [body for body in drawn if 'ul class="mha-rows"' in body]
-    item = '<li><b>(.*?)</b>.*?<s class="mha-state ([a-z]+)".*?</s>\xa0([^<]*)(?:</summary></details>)?<small>(.*?)</small>'
+    mark = '<s class="mha-state ([a-z]+)".*?</s>\xa0([^<]*)'
+    item = f"<li><b>(.*?)</b>.*?{mark}(?:</summary></details>)?<small>(.*?)</small>"
     roles = re.findall(item, listed)
     assert re.findall("<li><b>([^,]*)[^<]*</b>, <details><summary>changes its word most<", listed) == [
         "form of “be” → its predicate"
@@ -137,9 +138,9 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     does, state, rule, words = roles[0]
     assert (does, state, rule) == ("preposition → its noun, right in 69%", "below", "rule 69%, on GUM 74%")
     assert words == (
-        "The nearest noun, name, pronoun, number or symbol to the right: 69%; on GUM, the nearest noun, name or adverb: "
-        "74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word, it picks "
-        "the right one in 88% (nearest: 86%)."
+        "The nearest noun, name, pronoun, number or symbol to the right: 69%; on GUM, the nearest noun, name or "
+        "adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word, "
+        "it picks the right one in 88% (nearest: 86%)."
     )
     assert ("subject → its verb, 58%", "rule 82%") in [(role[0], role[2]) for role in roles]
     assert ("determiner → its noun, 79%", "rule 78%, on GUM 87%") in [(role[0], role[2]) for role in roles]

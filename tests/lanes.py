@@ -70,7 +70,6 @@ UNIT: tuple[str, ...] = (
     "test_reduce",
     "test_repository",
     "test_request",
-    "test_role_table",
     "test_roles",
     "test_sampling",
     "test_saved",

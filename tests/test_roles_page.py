@@ -229,13 +229,13 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert len(words_by_head) == 72
     assert (
         words_by_head["L0H2"]
-        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; usually attends 95% to "
-        "the token before; finds keys by 98% position · 2% word"
+        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; usually attends 94% to "
+        "the token before, 6% to the same token; finds keys by 98% position · 2% word"
     )
     assert words_by_head["L3H1"].startswith(
         "L3H1 (4-2): pronoun → what it refers to, right in 66%; equals the rule, 70%"
     )
-    assert re.search(r"no role was found; .*% unexplained; finds keys by 64% feed-forward", words_by_head["L5H11"])
+    assert re.search(r"no role was found; .*% unexplained; finds keys by 68% feed-forward", words_by_head["L5H11"])
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
@@ -270,11 +270,11 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "For 2 relations it changes its word no more than other heads of its layer." in page.said, (
         "nobody measured it for coreference"
     )
-    assert "Usually attends 22% to [CLS], 14% evenly; 44% unexplained." in page.said.replace("\\", "")
+    assert "Usually attends 22% to [CLS], 13% evenly; 45% [44%, 46%] unexplained." in page.said.replace("\\", "")
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "Finds keys by<s" in bar
-    assert "Finds its keys by 43% feed-forward · 32% earlier heads" in bar
-    assert "**Finds its keys by**, on UD English EWT test" in page.said
+    assert "Finds its keys by 48% feed-forward · 29% earlier heads" in bar
+    assert "**Finds its keys by**, on every 7th sentence of UD English EWT test" in page.said
     (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
     assert "what it refers to" in every
     assert "All numbers of these relations" in {box.label for box in page.at.expander}
@@ -334,7 +334,7 @@ def test_what_heads_find_their_keys_by_adds_up(model: str) -> None:
     assert evidence is not None
     each = [keys.words.replace("−", "-") for keys in found_by(evidence.table(WHY)).values()]
     assert {abs(100 - sum(map(int, re.findall(r"(-?\d+)%", words)))) for words in each} <= {0, 1}
-    assert any("-8% constants" in words for words in each) == (model == "minilm")
+    assert any("constants" in words and "-" in words for words in each) == (model == "minilm")
 
 
 def test_a_card_shows_its_example_in_a_sentence_where_there_is_one() -> None:
@@ -347,7 +347,7 @@ def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
     (drawn,) = [html.proto.body for html in visit().at.get("html") if 'class="mha-map"' in html.proto.body]
     (square,) = re.findall(r'aria-label="L3H1 \(4-2\): ([^"]*)"', drawn)
     assert square.startswith("pronoun → what it refers to, right in 66%; ")
-    recipe = next(of.words(rule_plainly, how_sure=True) for of in of_heads("minilm", "") if str(of.head) == "L3H1")
+    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if str(of.head) == "L3H1")
     assert f"; usually {recipe}; finds keys by " in unescape(square)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from mha_viz.analysis.described import KIND_OF, HeadRecipe, known, of_heads
+from mha_viz.analysis.described import KIND_OF, HeadRecipe, find_recipes, of_heads
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_roles
 from mha_viz.analysis.recipe_tables import Recipes
@@ -63,7 +63,7 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
     """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
     number of a rule and a share; and, not known without a text, ``cells`` of each rule, ``here``, ``annotated``. None
     if the model has no recipes. To be copied, not changed: every reading gets the same object."""
-    recipes = known(model, revision)
+    recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None
     return _recipes_of(recipes, of_heads(model, revision))

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
+from mha_viz.analysis.chance import COREFERENCE, KIND, PERMUTATION, SYNTAX, ChanceRoles
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Elsewhere, Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.metrics import BOTH
@@ -322,12 +322,16 @@ def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     return grouped
 
 
-PERMUTED = {SYNTAX: "the trees of other sentences", COREFERENCE: "chains turned along their documents"}
+NULLS = {  # what is drawn, and what a draw is called
+    (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
+    (COREFERENCE, PERMUTATION): ("chains turned along their documents", "permutation"),
+    (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
+}
 
 
 def by_chance_in_words(chance: ChanceRoles) -> str:
     """ "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
     most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
-    draws = counted(len(chance.drawn), "permutation")
-    roles = counted(chance.observed, "role")
-    return f"{roles} of {chance.role}; with {PERMUTED[chance.role]} {most}, in {draws} (p = {chance.p:.3f})"
+    drawn, draw = NULLS[chance.role, chance.null]
+    roles, draws = counted(chance.observed, "role"), counted(len(chance.drawn), draw)
+    return f"{roles} of {chance.role}; with {drawn} {most}, in {draws} (p = {chance.p:.3f})"

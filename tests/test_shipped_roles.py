@@ -132,3 +132,15 @@ def test_the_documentation_lists_every_role_beside_the_rule() -> None:
         rules = (finding.upos_rule, finding.elsewhere.upos_rule)
         numbers += [rule.removeprefix("nearest ").replace(" to the ", ", ") for rule in rules]
         assert [number for number in numbers if number not in row] == []
+
+
+def test_the_readme_and_numbers_say_how_many_beat_equal_and_are_below_the_rule() -> None:
+    roles = [finding for finding in shipped("ewt").findings() if finding.role == "syntax"]
+    beats, equals, below = (sum(role.state == state for role in roles) for state in (BEATS, EQUALS, BELOW))
+    said = f"of {len(roles)} roles of syntax {beats} beat it, {equals} equals it, {below} are below it"
+    assert said in (ROOT / "README.md").read_text("utf-8")
+    numbers = (ROOT / "docs" / "howto" / "numbers.md").read_text("utf-8")
+    assert (beats, equals) == (0, 1), "as in words"
+    heads = len({role.head for role in roles})
+    assert f"establish {len(roles)} syntactic roles on {heads} heads; none beats the rule by parts of speech" in numbers
+    assert f"one equals it (L2H1, *cop*), {below} are below it." in numbers

@@ -15,8 +15,8 @@ from mha_viz.analysis.rules import RULES
 from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_words import (
     COLOURS,
+    IN_A_CHIP,
     KIND_COLOURS,
-    STATE_WORDS,
     described,
     glyph,
     most_sought_first,
@@ -53,7 +53,7 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
             "glyph": glyph(finding),
             "name": plain_name(finding),
             "words": described(finding),
-            "standing": STATE_WORDS.get(finding.state, finding.status),
+            "standing": IN_A_CHIP.get(finding.state, finding.status),
         }
         for finding in most_sought_first(findings)
     }

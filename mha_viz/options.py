@@ -75,6 +75,7 @@ class CacheOptions(TypedDict, total=False):
     mask: Any
     keys_mask: Any
     sentence_b_start: Any
+    sink: bool
     model: str
     revision: str
 

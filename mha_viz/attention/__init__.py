@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 import numpy as np
 
 from mha_viz.attention import cache as caches
-from mha_viz.attention import foreign_arrays, tensors
+from mha_viz.attention import foreign_arrays, sinks, tensors
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Step, chosen, request_of, steps_of
@@ -86,6 +86,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: int | None = None,
+        sink: bool = False,
         quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
@@ -102,6 +103,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: Sequence[int | None] | None = None,
+        sink: bool = False,
         quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
@@ -117,6 +119,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: int | Sequence[int | None] | None = None,
+        sink: bool = False,
         quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
@@ -129,8 +132,9 @@ class Attention:
         ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are then the queries. ``mask``: 1
         for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
         has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
-        belongs to a second sentence. ``quantity``: what the numbers are; weights in half precision are rescaled so that
-        rows sum to 1.
+        belongs to a second sentence. ``sink``: of a model with learned sinks, such as gpt-oss, what each row leaves is
+        drawn as a last column, "sink". ``quantity``: what the numbers are; weights in half precision are rescaled so
+        that rows sum to 1.
 
         For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
         one Attention per text is returned; ``keys``, the masks and ``sentence_b_start`` then have one entry per text.
@@ -140,18 +144,26 @@ class Attention:
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             texts = foreign_arrays.of_each(attentions, tokens, beside)
-            return [cls.from_tensors(quantity=quantity, model=model, revision=revision, **one) for one in texts]
+            more: Any = {"sink": sink, "quantity": quantity, "model": model, "revision": revision}
+            return [cls.from_tensors(**more, **one) for one in texts]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
         layers = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
         rows = foreign_arrays.unmasked(mask, len(names), "mask")
         columns = rows if keys is None else foreign_arrays.unmasked(keys_mask, len(others), "keys_mask")
-        second, weights = foreign_arrays.second_from(sentence_b_start, rows), foreign_arrays.stacked(layers)
+        second = foreign_arrays.second_from(sentence_b_start, rows)
+        has_sink = sinks.check_setting(sink, quantity)
+        weights = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
+        whole = weights
         if (len(rows), len(columns)) != weights.shape[2:]:
             weights = tensors.read_only(weights[:, :, rows][..., columns])
         queries = from_names([names[row] for row in rows], second)
         other = queries if keys is None else from_names([others[column] for column in columns])
-        return cls(clean(model), clean(revision), queries, weights, keys=other, quantity=quantity)
+        made: tuple[Step, ...] = ()
+        if has_sink:
+            weights, other = sinks.add_column(weights, whole[:, :, rows]), sinks.add_key(other)
+            made = (sinks.REST_AS_SINK,)
+        return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
 
     @overload
     @classmethod
@@ -178,9 +190,10 @@ class Attention:
         """
         more: Any = dict(options)
         names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
-        recording = caches.recorded(cache, names)
+        recording = caches.recorded(cache, names, more.get("sink") is True)
         more.setdefault("model", recording.model)
         reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **more)
+        more.pop("sink", None)  # nothing is taken from a sink: its norm is 0
         if w_o is not None:
             reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
         return reading
@@ -277,15 +290,22 @@ class Attention:
 
     @property
     def is_cross(self) -> bool:
-        """True if rows and columns are of different texts: then there is no diagonal, and no previous or next token."""
+        """True if rows and columns differ: those of two texts, between which there is no previous or next token, or the
+        columns of one text with a sink (:attr:`has_sink`)."""
         return self.keys is not self.queries
+
+    @cached_property
+    def has_sink(self) -> bool:
+        """True if the columns are the tokens of the rows, and after them a learned sink."""
+        return self.is_cross and sinks.is_key_added(self.queries, self.keys)
 
     @property
     def text(self) -> TokenizedText:
         """The text whose tokens are both rows and columns. Raises ShapeError for attention from one text to another."""
         if self.is_cross:
+            texts = "one text and a sink" if self.has_sink else "two texts"
             raise ShapeError(
-                f"This attention is of two texts, {len(self.queries)} queries and {len(self.keys)} keys.",
+                f"This attention is of {texts}, {len(self.queries)} queries and {len(self.keys)} keys.",
                 "Use .queries or .keys.",
             )
         return self.queries

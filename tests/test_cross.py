@@ -117,7 +117,7 @@ REFUSED: list[tuple[Any, list[str], Any, str]] = [
     ("cross", SOURCE, TARGET, "5 queries × 7 keys, and 7 tokens and 5 keys were given"),
     ("cross", TARGET, "abc", "keys is 'abc', which is not a list"),
     ("both stacks", SOURCE, None, "2 stacks of layers were given, of depth 2, 3, where one was expected"),
-    ("steps", SOURCE, None, "2 stacks of layers were given, of depth 3.*the stack of one step"),
+    ("steps", SOURCE, None, "2 stacks of layers were given, of depth 3.*Attention.from_generated"),
     ("joined", SOURCE, None, "different axes"),
 ]
 

@@ -156,9 +156,10 @@ def test_what_rows_leave_to_a_learned_sink_is_a_column() -> None:
     from transformers import GptOssConfig, GptOssModel
 
     torch.manual_seed(0)
+    eager: dict[str, Any] = {"attn_implementation": "eager"}
     small = {"hidden_size": 32, "intermediate_size": 8, "num_local_experts": 2, "num_experts_per_tok": 1}
     heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
-    model = GptOssModel(GptOssConfig(vocab_size=9, attn_implementation="eager", **small, **heads)).eval()
+    model = GptOssModel(GptOssConfig(vocab_size=9, **eager, **small, **heads)).eval()
     for block in model.layers:
         torch.nn.init.normal_(block.self_attn.sinks)
     with torch.no_grad():

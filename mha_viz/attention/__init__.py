@@ -16,8 +16,19 @@ import numpy as np
 from mha_viz.attention import cache as caches
 from mha_viz.attention import foreign_arrays, sinks, tensors
 from mha_viz.attention.foreign_arrays import Weights
+from mha_viz.attention.generated import join_steps
 from mha_viz.attention.shown import Content, Shown, named_in
-from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Step, chosen, request_of, steps_of
+from mha_viz.attention.steps import (
+    BY_WORDS,
+    GIVEN_WORDS,
+    SPECIAL_HIDDEN,
+    TYPED,
+    Step,
+    chosen,
+    request_of,
+    steps_of,
+    written_by_model,
+)
 from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
@@ -197,6 +208,56 @@ class Attention:
         if w_o is not None:
             reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
         return reading
+
+    @classmethod
+    def from_generated(
+        cls,
+        generated: Any,
+        tokens: Sequence[str],
+        keys: Sequence[str] | None = None,
+        *,
+        sequence: int | None = None,
+        mask: Any = None,
+        keys_mask: Any = None,
+        sink: bool = False,
+        model: str = "tensors",
+        revision: str = "",
+    ) -> Attention:
+        """Attention of a text that a model wrote: the steps of ``generate(…, output_attentions=True,
+        return_dict_in_generate=True)`` of transformers, joined to the weights of the whole text.
+
+        ``generated``: all that it returned. ``tokens``: the names of a text of its ``sequences``, prompt included. The
+        last token has no row, because the model wrote it and did not read it. ``sequence``: which text, if several were
+        written; of beams, the way that led to it is followed. ``keys``: for the cross-attention of an encoder–decoder,
+        the names of the source's tokens; without them its decoder's own attention is read. ``mask``: 1 for each of
+        ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text. ``keys_mask``, ``sink``,
+        ``model`` and ``revision`` are as for :meth:`from_tensors`.
+
+        Raises ShapeError for anything else; the message says what it is.
+        """
+        names = foreign_arrays.token_names(tokens, "tokens")
+        has_sink = sinks.check_setting(sink, "weight")
+        written = join_steps(generated, sequence, keys is not None, is_rescaled=not has_sink)
+        rows = written.rows
+        if len(names) not in (rows, rows + 1, max(rows, written.length)):
+            raise ShapeError(
+                f"{len(names)} tokens were given, and the text has {rows} that were read and one after them.",
+                "Give the names of all tokens of the text, those of the prompt included: "
+                "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
+            )
+        in_mask = [row for row in foreign_arrays.unmasked(mask, len(names), "mask") if row < rows]
+        read = cls.from_tensors(
+            written.layers,
+            names[:rows],
+            keys,
+            mask=np.isin(np.arange(rows), in_mask),
+            keys_mask=keys_mask,
+            sink=sink,
+            model=model,
+            revision=revision,
+        )
+        count = sum(row >= written.prompt for row in in_mask)
+        return replace(read, made=(*read.made, written_by_model(count))) if count else read
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""

@@ -205,7 +205,7 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
         raise ShapeError(
             f"{len(layers)} stacks of layers were given, of depth {deep}, where one was expected.",
             "Give one stack with one tensor per layer: outputs.encoder_attentions, outputs.decoder_attentions or "
-            "outputs.cross_attentions; of generate(), the stack of one step.",
+            "outputs.cross_attentions. What generate() returned is for Attention.from_generated.",
         )
 
 

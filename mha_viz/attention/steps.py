@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ShapeError
 from mha_viz.heads import Head
+from mha_viz.numerals import counted
 from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Question, Request
 
 if TYPE_CHECKING:
@@ -100,6 +101,11 @@ UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplain
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 # Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
+
+
+def written_by_model(tokens: int) -> Step:
+    """The step of a reading whose last ``tokens`` the model wrote."""
+    return Step(Row(f"the last {counted(tokens, 'token')} written by the model"))
 
 
 def read_as(words: Iterable[str], *more: Step, prefix: str = "") -> tuple[Step, ...]:

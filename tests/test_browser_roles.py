@@ -269,10 +269,12 @@ def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     heads = page.locator(".marks .badges")
     shown = page.locator(".marks .badges:not(.off)").count()
     assert 0 < shown < heads.count()
-    over = page.locator(".marks .badges.off").evaluate_all(
-        "boxes => boxes.map((b) => getComputedStyle(b).backgroundColor)"
+    page.wait_for_function(  # the marks are drawn anew after the click: a style may be read of one that has left
+        """() => {
+          const off = [...document.querySelectorAll(".marks .badges.off")];
+          return off.length && off.every((box) => getComputedStyle(box).backgroundColor === "rgba(0, 0, 0, 0)");
+        }"""
     )
-    assert {*over} == {"rgba(0, 0, 0, 0)"}, "no cell fades"
     expect(page.locator(".signs")).to_have_text("not herefurther role")  # the key
     shapes = [{*page.locator(f"{box} s").evaluate_all(KINDS)} for box in (".kinds", ".marks .badges")]
     assert shapes[0] >= shapes[1] > set(), "each shape in the grid stands beside the name of its kind"
@@ -296,6 +298,7 @@ def test_the_grid_has_the_glyphs_of_the_map(visitor: BrowserTab) -> None:
     visitor.in_colours("dark")
     assert min(resting.evaluate_all(CONTRASTS)) >= 3
     visitor.roles()
+    expect(page.locator(f"{MAP} ol i").nth(1)).to_be_attached()
     shapes = page.locator(f"{MAP} ol i").evaluate_all("all => all.map((one) => getComputedStyle(one).clipPath)")
     assert len({*shapes, "none"}) == len(shapes) + 1 > 2, "forced colours paint all alike"
     ((name, picture),) = page.locator(f"{MAP} summary b").evaluate_all(GLYPHS, None)

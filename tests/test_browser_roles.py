@@ -14,6 +14,7 @@ from mha_viz.corpus.conllu import as_conllu
 from mha_viz.ui.head_grid import TAP
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
 from tests.late_server import LateServer
+from tests.waiting import until
 
 LONG = 300_000  # milliseconds: another process imports torch and measures
 MAP = ".mha-map"
@@ -269,12 +270,9 @@ def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     heads = page.locator(".marks .badges")
     shown = page.locator(".marks .badges:not(.off)").count()
     assert 0 < shown < heads.count()
-    page.wait_for_function(  # the marks are drawn anew after the click: a style may be read of one that has left
-        """() => {
-          const off = [...document.querySelectorAll(".marks .badges.off")];
-          return off.length && off.every((box) => getComputedStyle(box).backgroundColor === "rgba(0, 0, 0, 0)");
-        }"""
-    )
+    over = page.locator(".marks .badges.off")  # drawn anew after the click: a style may be read of one that has left
+    backgrounds = "boxes => boxes.map((b) => getComputedStyle(b).backgroundColor)"
+    until(lambda: {*over.evaluate_all(backgrounds)} == {"rgba(0, 0, 0, 0)"})
     expect(page.locator(".signs")).to_have_text("not herefurther role")  # the key
     shapes = [{*page.locator(f"{box} s").evaluate_all(KINDS)} for box in (".kinds", ".marks .badges")]
     assert shapes[0] >= shapes[1] > set(), "each shape in the grid stands beside the name of its kind"

@@ -63,6 +63,10 @@ def names_of(ids: torch.Tensor) -> list[str]:
     return [f"▁t{number}" for number in ids.tolist()]
 
 
+def written(ids: torch.Tensor) -> str:
+    return f"“{' '.join(name[1:] for name in names_of(ids))}” written by the model"
+
+
 @torch.no_grad()
 def read_at_once(model: Any, ids: torch.Tensor) -> np.ndarray:
     """[layer, head, query, key]."""
@@ -92,7 +96,7 @@ def test_joined_steps_equal_reading_the_whole_text(gpt2: Any, prompt: torch.Tens
         read = Attention.from_generated(generated, names_of(ids), sequence=sequence if several else None)
         assert read.tokens == tuple(name[1:] for name in names_of(ids)[:-1])
         assert read.weights == pytest.approx(read_at_once(gpt2, ids[:-1]), abs=1e-5)
-        assert read.made == (f"the last {NEW - 1} tokens written by the model",)
+        assert read.made == (written(ids[len(prompt[0]) : -1]),)
 
 
 def test_beams_change_places_in_these_tests(gpt2: Any, t5: Any) -> None:
@@ -119,7 +123,7 @@ def test_padding_before_a_prompt_and_after_a_text_is_left_out(gpt2: Any) -> None
     kept[-2:] = 0  # as after an end
     read = Attention.from_generated(generated, names_of(ids), sequence=0, mask=kept)
     assert read.weights == pytest.approx(read_at_once(gpt2, ids[2:-2]), abs=1e-5)
-    assert read.made == (f"the last {NEW - 2} tokens written by the model",)
+    assert read.made == (written(ids[4:-2]),)
 
 
 @pytest.mark.parametrize("options", [{}, {"use_cache": False}, {"num_beams": 3}], ids=str)
@@ -132,7 +136,7 @@ def test_an_encoder_decoder_has_a_row_for_each_token_that_it_went_on_from(t5: An
         outputs = t5(input_ids=PROMPT, decoder_input_ids=ids[None, :-1], output_attentions=True)
     for read, layers in ((to_target, outputs.decoder_attentions), (to_source, outputs.cross_attentions)):
         assert read.weights == pytest.approx(torch.stack(layers)[:, 0].numpy(), abs=1e-5)
-        assert read.made == (f"the last {NEW - 1} tokens written by the model",)
+        assert read.made == (written(ids[1:-1]),)
     assert [token.text for token in to_source.keys.tokens] == [name[1:] for name in names_of(PROMPT[0])]
 
 

@@ -256,8 +256,9 @@ class Attention:
             model=model,
             revision=revision,
         )
-        count = sum(row >= written.prompt for row in in_mask)
-        return replace(read, made=(*read.made, written_by_model(count))) if count else read
+        first = sum(row < written.prompt for row in in_mask)
+        has_written = first < len(in_mask)
+        return replace(read, made=(*read.made, written_by_model(read.queries, first))) if has_written else read
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""

@@ -17,7 +17,7 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models import catalog
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.study.kind_null import roles_of_draws
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Here
@@ -41,7 +41,7 @@ NULLS: Mapping[str, _Null] = MappingProxyType(
 
 def chance_roles(
     corpus: Source,
-    model: str | AnyModel = catalog.DEFAULT,
+    model: ModelOrName = catalog.DEFAULT,
     *,
     also: Source | None = None,
     role: str = SYNTAX,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from mha_viz.text.alignment import Alignment, align
 from mha_viz.text.characters import clean, is_punctuation, visible
-from mha_viz.text.grouping import from_names, tokenized
+from mha_viz.text.grouping import from_names, from_offsets, tokenized
 from mha_viz.text.parsed import parse_text
-from mha_viz.text.pieces import Piece, Spelling
-from mha_viz.text.tokens import UNKNOWN, Cut, Token, TokenizedText, WordPieces
+from mha_viz.text.pieces import UNKNOWN, Piece, Spelling
+from mha_viz.text.tokens import Cut, Token, TokenizedText, WordPieces
 
 __all__ = [
     "UNKNOWN",
@@ -25,6 +25,7 @@ __all__ = [
     "align",
     "clean",
     "from_names",
+    "from_offsets",
     "is_punctuation",
     "parse_text",
     "tokenized",

@@ -28,14 +28,19 @@ def is_punctuation(text: str) -> bool:
     return bool(text) and all(unicodedata.category(c).startswith("P") for c in text)
 
 
+def is_accent(character: str) -> bool:
+    """True for marks that belong to a letter: accents and vowel signs (category M*)."""
+    return unicodedata.category(character).startswith("M")
+
+
 def is_in_word(character: str) -> bool:
     """True for letters, digits and the marks that belong to a letter."""
-    return character.isalnum() or unicodedata.category(character).startswith("M")
+    return character.isalnum() or is_accent(character)
 
 
 def is_attached(character: str) -> bool:
-    """True for what belongs to the character before it: accents and vowel signs, joiners, variation selectors."""
-    return unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
+    """True for what belongs to the character before it: accents, joiners, variation selectors."""
+    return is_accent(character) or unicodedata.category(character) == "Cf"
 
 
 def is_picture(character: str) -> bool:

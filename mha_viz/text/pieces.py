@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from mha_viz.text.characters import (
     LINES,
     clean,
+    is_accent,
     is_attached,
     is_in_word,
     is_picture,
@@ -31,9 +33,12 @@ SPECIAL_NAMES = re.compile(
     r"\[(CLS|SEP|PAD|BOS|EOS)\]|</?s>|<(pad|bos|eos|cls|sep|eod|eop)>|<extra_id_\d+>|<[|｜][^|｜]*[|｜]>"
 )
 MASKS = re.compile(r"\[MASK\]|<mask>")  # a word of its own
+UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
+UNKNOWNS = (UNKNOWN, "<unk>")
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's name of a byte
 EMPTY = "∅"  # the name of a token that is the empty text
 APOSTROPHES = frozenset("'’ʼ＇")
+IDEOGRAPHS = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")  # each a word to BERT
 JOINER = "\u200d"  # between the pictures of one
 
 
@@ -112,6 +117,8 @@ class Spelling(NamedTuple):
 
     def bytes_of(self, name: str) -> bytes:
         """What a piece spells, in UTF-8, without its mark. Never empty."""
+        if name in UNKNOWNS:
+            return UNKNOWN.encode()
         if _is_whole(name):
             return name.encode()
         if self.mark == CONTINUES:
@@ -144,7 +151,7 @@ def read_names(
     for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
         segment = int(second_from is not None and place >= second_from)
         spelt = b"" if number is None else spelling.bytes_of(name)
-        if not raw[segment] and spelt.strip():
+        if not raw[segment] and (spelling.blanks == "▁" or spelt.strip()):
             spelt = spelt.removeprefix(b" ")  # SentencePiece puts one before a text
         if raw[segment] and number is not None and number != latest[segment]:
             raw[segment].extend(b" ")
@@ -157,8 +164,33 @@ def read_names(
         segment = int(second_from is not None and place >= second_from)
         at = places_of_pair if segment else places
         span = (0, 0) if number is None else (at[start][0], at[end - 1][1])
-        pieces.append(Piece(name, *span, number, segment))
+        pieces.append(Piece(name, *span, number, segment, name not in UNKNOWNS))
     return (typed, pair), pieces
+
+
+def read_offsets(
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
+) -> list[Piece]:
+    """The pieces of a text, and of a second one, from their names and spans in it."""
+    spelling = Spelling.of(names)
+    numbers = spelling.word_numbers(names, second_from)
+    pieces = []
+    for place, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
+        is_added = number is None or (start == end and bool(name) and not _blanks_of(name))
+        segment = int(second_from is not None and place >= second_from)
+        pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWNS))
+    if any(_are_of_one_word(*each, typed) for each in pairwise(pieces)):
+        return [piece._replace(word=None if piece.word is None else 0) for piece in pieces]
+    return pieces
+
+
+def _are_of_one_word(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+    """Whether two pieces are words of their own by their names, and meet within letters: the vocabulary writes blanks,
+    and the text has none."""
+    if before.segment != piece.segment or None in (before.word, piece.word) or before.word == piece.word:
+        return False
+    is_cut = IDEOGRAPHS.search(typed[piece.segment], max(0, piece.start - 1), piece.start + 1)
+    return not is_cut and _is_in_letters(before, piece, typed)
 
 
 def _is_whole(name: str) -> bool:
@@ -217,17 +249,35 @@ def _decoded(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
 # ---- Places and words -------------------------------------------------------------------------------------------
 
 
-def place(piece: Piece, typed: str) -> Piece:
-    """The piece with the span of what it stands for: without the blank before it, which byte-level tokenizers include,
-    and the blank itself of a piece that is one: "▁" has the span of the letter behind it, and RoBERTa's "Ġ" none."""
+def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
+    """The pieces with the spans of what they stand for: without the blanks before them, which byte-level tokenizers
+    include, and with the accents behind them, which tokenizers that compose letters leave out. A piece that is a blank
+    has the span of that: "▁" is given the one of the letter behind it, and RoBERTa's "Ġ" none."""
+    result = []
+    behind: list[int | None] = [None, None]  # where the next piece of a text begins
+    limits = [len(text) for text in typed]  # where the next one that shares no character begins
+    for piece in reversed(pieces):
+        at, text = piece.segment, typed[piece.segment]
+        begins, following = piece.start, behind[at]
+        if piece.word is not None:
+            if following is not None and following >= piece.end:
+                limits[at] = following
+            piece = _place(piece, text, limits[at], begins == following)
+        result.append(piece)
+        if begins < piece.end or piece.word is not None:
+            behind[at] = begins
+    return result[::-1]
+
+
+def _place(piece: Piece, text: str, limit: int, is_before_letter: bool) -> Piece:
     start, end = piece.start, piece.end
-    if piece.word is None:
-        return piece
-    if _is_blank_mark(piece.name) and typed[start:end].strip() not in ("", piece.name):
+    if _is_blank_mark(piece.name) and (is_before_letter or text[start:end].strip() not in ("", piece.name)):
         end = start
     if start == end and (blanks := _blanks_of(piece.name)):
-        start -= min(len(blanks), start - len(typed[:start].rstrip()))
-    return piece._replace(start=without_blanks(typed, start, end)[0], end=end)
+        start -= min(len(blanks), start - len(text[:start].rstrip()))
+    while start < end < limit and is_accent(text[end]) and not text[end - 1].isspace():
+        end += 1
+    return piece._replace(start=without_blanks(text, start, end)[0], end=end)
 
 
 def _is_blank_mark(name: str) -> bool:
@@ -272,7 +322,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     before, between = typed[previous.start : previous.end], typed[previous.end : piece.start]
     written = typed[piece.start : piece.end]
     if not before.strip():
-        return not LINES.isdisjoint(before)
+        return not (_is_blank_mark(previous.name) or LINES.isdisjoint(before))
     if (
         between.strip() != between
         or before[-1].isspace()
@@ -321,7 +371,8 @@ def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tup
         continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues(pieces, i, typed)
         is_marked = piece.name.startswith(CONTINUES) or (marks_beginnings and piece.name[:1] not in BLANKS)
         is_marked |= not marks_beginnings and _is_in_letters(pieces[i - 1], piece, typed)
-        texts.append(f"{CONTINUES if continues and is_marked else ''}{_written(pieces, i, typed)}")
+        written = _written(pieces, i, typed)
+        texts.append(f"{CONTINUES if continues and is_marked and written != UNKNOWN else ''}{written}")
     return tuple(texts)
 
 

@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from mha_viz.text.characters import is_punctuation, visible, without_blanks
-from mha_viz.text.pieces import Piece, drawn_texts, place
-
-UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
+from mha_viz.text.pieces import UNKNOWN, Piece, drawn_texts, set_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,8 @@ class WordPieces:
     def pieces(self) -> tuple[Piece, ...]:
         """The same as a tuple of pieces."""
         each = zip(self.names, self.spans, self.words, self.in_vocabulary, strict=True)
-        return tuple(place(Piece(name, *span, word, 0, known), self.text) for name, span, word, known in each)
+        pieces = [Piece(name, *span, word, 0, known) for name, span, word, known in each]
+        return tuple(set_places(pieces, (self.text, "")))
 
     @cached_property
     def punctuation(self) -> tuple[bool, ...]:

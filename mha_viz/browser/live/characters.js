@@ -6,6 +6,7 @@ const ALSO_BLANK = "\x1c\x1d\x1e\x1f\x85"; // in Python, which has no U+FEFF amo
 const UNSEEN = /^[\p{Cf}\p{Cc}\p{Mn}\p{Zs}]+$/u;
 const MARKS = /^\p{P}+$/u;
 const IN_WORD = /^[\p{L}\p{N}\p{M}]$/u;
+const ACCENT = /^\p{M}$/u;
 const ATTACHED = /^[\p{M}\p{Cf}]$/u;
 const PICTURE = /^[\p{So}\u{1f3fb}-\u{1f3ff}]$/u;
 const SIGNS = /^[\p{P}\p{S}]+$/u;
@@ -18,6 +19,8 @@ export const isBlank = (character) =>
 export const isPunctuation = (text) => MARKS.test(text);
 /** @type {(character: string) => boolean} */
 export const isInWord = (character) => IN_WORD.test(character);
+/** @type {(character: string) => boolean} */
+export const isAccent = (character) => ACCENT.test(character);
 // It belongs to the character before it.
 /** @type {(character: string) => boolean} */
 export const isAttached = (character) => ATTACHED.test(character);

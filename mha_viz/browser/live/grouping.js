@@ -1,6 +1,7 @@
 // Pieces grouped into words: the rules of text/pieces.py, for texts that are read in the browser.
 // tests/test_live_rules.py holds both to the same answers.
 import {
+  isAccent,
   isAttached,
   isBlank,
   isInWord,
@@ -33,7 +34,7 @@ const BLANK_LETTERS = { Ġ: " ", "▁": " ", ĉ: "\t", Ċ: "\n", ċ: "\v", Č: "
 // The tokens and words of a text, and which tokens are punctuation.
 /** @type {(typed: Typed, pieces: Piece[]) => Axis & { marks: boolean[] }} */
 export function grouped(typed, pieces) {
-  const trimmed = pieces.map((piece) => place(piece, typed));
+  const trimmed = setPlaces(pieces, typed);
   const numbers = numbered(trimmed, typed);
   const groups = joined(numbers);
   return {
@@ -59,18 +60,33 @@ export function grouped(typed, pieces) {
 const drawn = (text, pieces) =>
   text !== UNKNOWN && pieces.some(({ isUnknown }) => isUnknown) ? `${UNKNOWN} ${text}` : text;
 
-// The piece with the span of what it stands for, by the rule of `place` in text/pieces.py, which says why.
-/** @type {(piece: Piece, typed: Typed) => Piece} */
-function place(piece, typed) {
+// The pieces with the spans of what they stand for, by the rule of `set_places` in text/pieces.py, which says why.
+/** @type {(pieces: Piece[], typed: Typed) => Piece[]} */
+function setPlaces(pieces, typed) {
+  let [behind, limit] = [-1, typed.length]; // where the next piece begins, and the next one that shares no character
+  return pieces
+    .toReversed()
+    .map((piece) => {
+      const { start, end, word } = piece;
+      const isBeforeLetter = start === behind;
+      if (word !== null && behind >= end) limit = behind;
+      if (start < end || word !== null) behind = start;
+      return word === null ? piece : place(piece, typed, limit, isBeforeLetter);
+    })
+    .reverse();
+}
+
+/** @type {(piece: Piece, typed: Typed, limit: number, isBeforeLetter: boolean) => Piece} */
+function place(piece, typed, limit, isBeforeLetter) {
   let { start, end } = piece;
-  const { name, word } = piece;
-  if (word === null) return piece;
+  const { name } = piece;
   const inner = stripped(typed.slice(start, end)).join("");
-  if (isBlankMark(name) && inner && inner !== name) end = start;
+  if (isBlankMark(name) && (isBeforeLetter || (inner && inner !== name))) end = start;
   if (start === end) {
     const { length } = blanksOf(name);
     for (let i = 0; i < length && start > 0 && isBlank(typed[start - 1]); i++) start--;
   }
+  while (start < end && end < limit && isAccent(typed[end]) && !isBlank(typed[end - 1])) end++;
   return { ...piece, start: withoutBlanks(typed, start, end), end };
 }
 
@@ -105,7 +121,7 @@ function startsWord(previous, piece, typed) {
   if (piece.start < previous.end) return false;
   const [before, written] = [typed.slice(previous.start, previous.end), typed.slice(piece.start, piece.end)];
   const [between, last] = [typed.slice(previous.end, piece.start), before[before.length - 1]];
-  if (before.every(isBlank)) return before.some(isLine);
+  if (before.every(isBlank)) return before.some(isLine) && !isBlankMark(previous.name);
   if (between.length && (isBlank(between[0]) || isBlank(between[between.length - 1]))) return true;
   if (isBlank(last) || MASKS.includes(previous.name) || MASKS.includes(piece.name)) return true;
   if (isInsideContraction(previous, piece, typed) || isAttached(written[0] ?? "") || last === JOINER) return false;
@@ -159,7 +175,8 @@ function drawnTexts(pieces, numbers, typed) {
       (marksBeginnings
         ? !BLANKS.includes(piece.name[0] ?? "")
         : continues && meetInLetters(pieces[i - 1], piece, typed));
-    return (continues && isMarked ? CONTINUES : "") + nameOf(pieces, i, typed);
+    const written = nameOf(pieces, i, typed);
+    return (continues && isMarked && written !== UNKNOWN ? CONTINUES : "") + written;
   });
 }
 

@@ -149,8 +149,8 @@ export class Reader {
 
   /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
   #piece(id, name, [start, end], word) {
-    const own = this.#rules.bytes ? 0 : word; // a vocabulary of bytes writes blanks, which tell words apart
-    const number = this.#rules.delimiters.includes(id) ? null : own;
+    const isSpecial = this.#rules.delimiters.includes(id);
+    const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // bytes include blanks, which tell words apart
     return { id, name, start, end, word: number, isUnknown: number !== null && id === this.#rules.unknown };
   }
 }

@@ -39,6 +39,12 @@ def words(typed: str, *parts: str) -> list[str]:
         ("a  b", ("a", " ", " b"), ["a", "b"]),
         ("a [", ("a", " ", "["), ["a", "["]),
         ("漢字", ("漢", "字"), ["漢", "字"]),
+        ("well-known", ("well", "-known"), ["well", "-known"]),
+        ("x=f(a)", ("x", "=f", "(a", ")"), ["x", "=f", "(a", ")"]),
+        ("end.Then", ("end.", "Then"), ["end.", "Then"]),
+        ("a+b", ("a", "+", "b"), ["a", "+", "b"]),
+        ("a\n\tb", ("a", "\n", "\t", "b"), ["a", "U+000A", "U+0009", "b"]),
+        ("go 👍🏽!", ("go", " 👍", "🏽", "!"), ["go", "👍🏽", "!"]),
     ],
 )
 def test_words(typed: str, parts: tuple[str, ...], expected: list[str]) -> None:

@@ -39,13 +39,13 @@ def is_in_word(character: str) -> bool:
 
 
 def is_attached(character: str) -> bool:
-    """True for what belongs to the character before it: accents, joiners, variation selectors."""
-    return is_accent(character) or unicodedata.category(character) == "Cf"
+    """True for what belongs to the character before it: accents, joiners, variation selectors, colours of emoji."""
+    return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKINS
 
 
 def is_picture(character: str) -> bool:
     """True for emoji and other symbols (category So) that stand together with their neighbours."""
-    return unicodedata.category(character) == "So" or ord(character) in SKINS
+    return unicodedata.category(character) == "So"
 
 
 def is_sign(text: str) -> bool:

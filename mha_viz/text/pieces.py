@@ -132,7 +132,7 @@ class Spelling(NamedTuple):
             return bytes([int(byte[1], 16)]) if byte else _encoded(name.replace("▁", " "))
         if self.blanks:
             bare = name.lstrip(self.blanks)
-            return b" " * (len(name) - len(bare)) + _encoded(bare) if name else _encoded(name)
+            return b" " * (len(name) - len(bare)) + (_encoded(bare) if bare or not name else b"")
         return _encoded(name)
 
 
@@ -151,7 +151,7 @@ def read_names(
     for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
         segment = int(second_from is not None and place >= second_from)
         spelt = b"" if number is None else spelling.bytes_of(name)
-        if not raw[segment] and (spelling.blanks == "▁" or spelt.strip()):
+        if latest[segment] is None and (spelling.blanks == "▁" or spelt.strip()):
             spelt = spelt.removeprefix(b" ")  # SentencePiece puts one before a text
         if raw[segment] and number is not None and number != latest[segment]:
             raw[segment].extend(b" ")
@@ -163,7 +163,8 @@ def read_names(
     for place, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
         segment = int(second_from is not None and place >= second_from)
         at = places_of_pair if segment else places
-        span = (0, 0) if number is None else (at[start][0], at[end - 1][1])
+        before = at[start - 1][1] if start else 0
+        span = (0, 0) if number is None else (at[start][0], at[end - 1][1]) if end > start else (before, before)
         pieces.append(Piece(name, *span, number, segment, name not in UNKNOWNS))
     return (typed, pair), pieces
 
@@ -214,7 +215,7 @@ def _are_bytes(names: Sequence[str]) -> bool:
         if _is_whole(name):
             runs.append(bytearray())  # a text may be cut within a character
         elif name and ALPHABET.keys() >= {*name}:
-            is_marked |= name[0] == "Ġ" or not name.strip("ĠĊ")
+            is_marked |= name[0] == "Ġ" or ("Ċ" in name and not any(map(str.isalnum, name.strip("ĠĊčĉ"))))
             runs[-1].extend(ALPHABET[letter] for letter in name)
         else:
             runs.append(bytearray())
@@ -332,7 +333,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
     if _inside_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or before[-1] == JOINER:
         return False
     base = _without_attached(typed, previous)
-    if written.isspace() or is_sign(written.strip()) or is_sign(base):
+    if written.isspace() or is_sign(written[:1]) or is_sign(base[-1:]):
         return True
     if base and written and is_picture(base[-1]) != is_picture(written[0]):
         return True

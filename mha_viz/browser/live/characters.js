@@ -7,8 +7,8 @@ const UNSEEN = /^[\p{Cf}\p{Cc}\p{Mn}\p{Zs}]+$/u;
 const MARKS = /^\p{P}+$/u;
 const IN_WORD = /^[\p{L}\p{N}\p{M}]$/u;
 const ACCENT = /^\p{M}$/u;
-const ATTACHED = /^[\p{M}\p{Cf}]$/u;
-const PICTURE = /^[\p{So}\u{1f3fb}-\u{1f3ff}]$/u;
+const ATTACHED = /^[\p{M}\p{Cf}\u{1f3fb}-\u{1f3ff}]$/u;
+const PICTURE = /^\p{So}$/u;
 const SIGNS = /^[\p{P}\p{S}]+$/u;
 const LINES = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029";
 

@@ -126,7 +126,7 @@ function startsWord(previous, piece, typed) {
   if (isBlank(last) || MASKS.includes(previous.name) || MASKS.includes(piece.name)) return true;
   if (isInsideContraction(previous, piece, typed) || isAttached(written[0] ?? "") || last === JOINER) return false;
   const base = withoutAttached(typed, previous);
-  if ((written.length && written.every(isBlank)) || isSign(stripped(written)) || isSign(base)) return true;
+  if ((written.length && written.every(isBlank)) || isSign(written.slice(0, 1)) || isSign(base.slice(-1))) return true;
   if (base.length && written.length && isPicture(base[base.length - 1]) !== isPicture(written[0])) return true;
   return piece.word !== previous.word;
 }

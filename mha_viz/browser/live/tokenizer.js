@@ -151,7 +151,8 @@ export class Reader {
   #piece(id, name, [start, end], word) {
     const isSpecial = this.#rules.delimiters.includes(id);
     const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // bytes include blanks, which tell words apart
-    return { id, name, start, end, word: number, isUnknown: number !== null && id === this.#rules.unknown };
+    const isUnknown = number !== null && id === this.#rules.unknown;
+    return { id, name: isUnknown ? "[UNK]" : name, start, end, word: number, isUnknown };
   }
 }
 

@@ -25,8 +25,7 @@ import mha_viz as mv
 from mha_viz.figures.packet import axis_tokens
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import TokenizedText
-from tests.packets import in_page
-from tests.test_bertviz import pages
+from tests.packets import in_page, pages_of
 from tests.tiny_models import CORPUS, ROBERTA
 
 TEXTS = (
@@ -144,7 +143,7 @@ def test_names_alone_give_the_tokens_and_words_of_the_model_that_is_loaded(kind:
         assert axis_tokens(by_names.by_words().text) == axis_tokens(read.by_words().text), text
         cached = mv.Attention.from_cache({"blocks.0.attn.hook_pattern": layers[0]}, names)
         assert axis_tokens(cached.text) == expected, text
-        (page,) = pages(mv.bertviz.head_view(layers, names, html_action="return"))
+        (page,) = pages_of(mv.bertviz.head_view(layers, names, html_action="return"))
         header = in_page(page)[0].header
         assert {field: header[field] for field in expected} == expected, text
 

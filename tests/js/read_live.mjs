@@ -1,7 +1,7 @@
 // Reads texts as a page that reads by itself does, for tests/live_pages.py: a JSON list of questions on stdin, answers
 // on stdout. Question: {library: the path of Hugging Face's module, tokenizer, rules, texts} -> the pieces and words of
-// each text; or {grouped: [{text, pieces}, …]} -> the tokens and words of each; or {weights: of one head, special, marks}
-// -> its measures.
+// each text; or {grouped: [{text, pieces}, …]} -> the tokens and words of each; or {weights: of one head, special,
+// marks} -> its measures.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { cleaned } from "../../mha_viz/browser/live/characters.js";

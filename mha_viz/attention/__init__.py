@@ -17,7 +17,17 @@ from mha_viz.attention import cache as caches
 from mha_viz.attention import foreign_arrays, tensors
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.shown import Content, Shown, named_in
-from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Step, chosen, request_of, steps_of
+from mha_viz.attention.steps import (
+    BY_WORDS,
+    GIVEN_WORDS,
+    HEADS_TAKEN,
+    SPECIAL_HIDDEN,
+    TYPED,
+    Step,
+    chosen,
+    request_of,
+    steps_of,
+)
 from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
@@ -170,7 +180,8 @@ class Attention:
         if keys is not None:
             typed = foreign_arrays.typed_text(keys_text, keys_offsets, len(others), whose="keys_")
             other = _text_of(others, columns, None, typed)
-        return cls(clean(model), clean(revision), queries, weights, keys=other, quantity=quantity)
+        made = (HEADS_TAKEN,) if foreign_arrays.may_be_texts(attentions, layers) else ()
+        return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
 
     @overload
     @classmethod

@@ -91,6 +91,13 @@ def layers_of(attentions: Any, queries: int, keys: int | None) -> list[Any]:
     return layers
 
 
+def may_be_texts(attentions: Any, layers: Sequence[Any]) -> bool:
+    """Whether the first axis of layers may be one of texts as well as of heads: it has several entries, and neither an
+    axis before it nor one array of all layers tells."""
+    axes = axes_of(layers[0])
+    return not hasattr(attentions, "shape") and len(axes) == 3 and axes[0] > 1
+
+
 def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
     """The entries of a list or an array, at most ``most``. Raises ShapeError for another thing, with the ``problem``
     after what was given, and for more."""
@@ -122,7 +129,7 @@ def is_batch(tokens: Any) -> bool:
 
 
 def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments for each text of a batch: its layers, [head, query, key], its tokens, and its part of all other
+    """The arguments for each text of a batch: its layers, [1, head, query, key], its tokens, and its part of all other
     arguments. Raises ShapeError if an argument is for a different number of texts."""
     _check_no_output(attentions)
     _check_some(attentions)
@@ -144,7 +151,11 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
             )
     for text, names in enumerate(tokens):
         parts = {argument: None if values is None else values[text] for argument, values in beside.items()}
-        yield {"attentions": [layer[text] for layer in layers], "tokens": names, **parts}
+        yield {
+            "attentions": [layer[text : text + 1] for layer in layers],
+            "tokens": token_names(names, "tokens"),
+            **parts,
+        }
 
 
 def unmasked(mask: Any, count: int, argument: str) -> list[int]:

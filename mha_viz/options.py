@@ -74,6 +74,10 @@ class CacheOptions(TypedDict, total=False):
     values: Any
     mask: Any
     keys_mask: Any
+    text: Any
+    keys_text: Any
+    offsets: Any
+    keys_offsets: Any
     sentence_b_start: Any
     model: str
     revision: str

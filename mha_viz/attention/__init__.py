@@ -17,14 +17,24 @@ from mha_viz.attention import cache as caches
 from mha_viz.attention import foreign_arrays, tensors
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.shown import Content, Shown, named_in
-from mha_viz.attention.steps import BY_WORDS, GIVEN_WORDS, SPECIAL_HIDDEN, TYPED, Step, chosen, request_of, steps_of
+from mha_viz.attention.steps import (
+    BY_WORDS,
+    GIVEN_WORDS,
+    HEADS_TAKEN,
+    SPECIAL_HIDDEN,
+    TYPED,
+    Step,
+    chosen,
+    request_of,
+    steps_of,
+)
 from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
 from mha_viz.heads import AnyHead, Head, every_head, is_number
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, drawn
 from mha_viz.request import Request
-from mha_viz.text import TokenizedText, clean, from_names
+from mha_viz.text import TokenizedText, clean, from_names, from_offsets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +95,10 @@ class Attention:
         *,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: int | None = None,
         quantity: str = "weight",
         model: str = "tensors",
@@ -101,6 +115,10 @@ class Attention:
         *,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: Sequence[int | None] | None = None,
         quantity: str = "weight",
         model: str = "tensors",
@@ -116,6 +134,10 @@ class Attention:
         *,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: int | Sequence[int | None] | None = None,
         quantity: str = "weight",
         model: str = "tensors",
@@ -129,16 +151,19 @@ class Attention:
         ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are then the queries. ``mask``: 1
         for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
         has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
-        belongs to a second sentence. ``quantity``: what the numbers are; weights in half precision are rescaled so that
-        rows sum to 1.
+        belongs to a second sentence. ``text`` (of two sentences a pair of texts), with ``offsets``, the place of each
+        token in it as ``tokenizer(text, return_offsets_mapping=True)`` gives them: what was typed is then shown, where
+        names are in small letters, without accents or of a single word; ``keys_text`` and ``keys_offsets`` are those of
+        ``keys``. ``quantity``: what the numbers are; weights in half precision are rescaled so that rows sum to 1.
 
         For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
-        one Attention per text is returned; ``keys``, the masks and ``sentence_b_start`` then have one entry per text.
+        one Attention per text is returned; what belongs to tokens and keys then has one entry per text.
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
+            beside |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
             texts = foreign_arrays.of_each(attentions, tokens, beside)
             return [cls.from_tensors(quantity=quantity, model=model, revision=revision, **one) for one in texts]
         names = foreign_arrays.token_names(tokens, "tokens")
@@ -149,9 +174,14 @@ class Attention:
         second, weights = foreign_arrays.second_from(sentence_b_start, rows), foreign_arrays.stacked(layers)
         if (len(rows), len(columns)) != weights.shape[2:]:
             weights = tensors.read_only(weights[:, :, rows][..., columns])
-        queries = from_names([names[row] for row in rows], second)
-        other = queries if keys is None else from_names([others[column] for column in columns])
-        return cls(clean(model), clean(revision), queries, weights, keys=other, quantity=quantity)
+        start = foreign_arrays.second_from(sentence_b_start, range(len(names)))
+        queries = _text_of(names, rows, second, foreign_arrays.typed_text(text, offsets, len(names), start))
+        other = queries
+        if keys is not None:
+            typed = foreign_arrays.typed_text(keys_text, keys_offsets, len(others), whose="keys_")
+            other = _text_of(others, columns, None, typed)
+        made = (HEADS_TAKEN,) if foreign_arrays.may_be_texts(attentions, layers) else ()
+        return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
 
     @overload
     @classmethod
@@ -381,6 +411,16 @@ class Attention:
         """The reading that results from ``step``."""
         made = (*self.made, step)
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
+
+
+def _text_of(
+    names: Sequence[str], rows: Sequence[int], second: int | None, typed: foreign_arrays.TypedText | None
+) -> TokenizedText:
+    """The text of some tokens, from their names and, if they are known, their places in it."""
+    chosen_names = [names[row] for row in rows]
+    if typed is None:
+        return from_names(chosen_names, second)
+    return from_offsets(chosen_names, [typed.offsets[row] for row in rows], typed.texts, second)
 
 
 def _identity(text: TokenizedText) -> list[object]:

@@ -53,6 +53,8 @@ def recorded(cache: Any, names: str | None = None) -> CachedStack:
             "Record every layer, or give those that you have as a list: they are then counted from 0.",
         )
     layers = [_weights_of(of_layer[layer], chosen.replace(LAYER, str(layer))) for layer in sorted(of_layer)]
+    if PATTERN.search(chosen):  # TransformerLens drops the axis of texts if it is told to, and never that of heads
+        layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
     return CachedStack(layers, chosen, str(model), entries)
 
 

@@ -97,6 +97,8 @@ def digest(means: Weights) -> str:
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
+# Of arrays with three axes in a list: PyTorch's MultiheadAttention returns the mean over heads for each text.
+HEADS_TAKEN = Step(Row("first axis of each layer taken for heads"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 # Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))

@@ -79,6 +79,7 @@ class CacheOptions(TypedDict, total=False):
     offsets: Any
     keys_offsets: Any
     sentence_b_start: Any
+    sink: bool
     model: str
     revision: str
 

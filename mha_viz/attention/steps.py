@@ -24,7 +24,7 @@ PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention
 class Row(NamedTuple):
     """A step as data: its name, and the values that it depends on, empty if it does not.
 
-    "typed", "given words": how a model read the text. "part": of an encoder–decoder, ``part``; the decoder's attention
+    "typed", "given words": how a model read the text. "weights only": of a family whose parts are not known. "part": of an encoder–decoder, ``part``; the decoder's attention
     to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
     ``method``, for "mean" and "recipe" with a digest of the ``means``, for "text" with the other text, ``source``.
     "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", the same
@@ -82,6 +82,7 @@ class Step(str):
 _IN_CAPTION = {
     "typed": "",
     "given words": "given as words",
+    "weights only": "weights only, as transformers returns them",
     "unexplained": "unexplained by rules that need no annotation",
     "unexplained, with annotation": "unexplained by rules that know its annotation",
 }
@@ -93,6 +94,7 @@ def digest(means: Weights) -> str:
 
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
+WEIGHTS_ONLY = Step(Row("weights only"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
@@ -119,6 +121,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "typed": {},
         "given words": {},
         "target generated": {"target": ""},
+        "weights only": {},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},
     }

@@ -17,7 +17,7 @@ from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
 from mha_viz.models.families import is_causal
 from mha_viz.models.folder import look_at
-from mha_viz.models.opening import piece_limit, reports_silenced, torch_device, torch_dtype, weights_digest
+from mha_viz.models.opening import own_or_decoder_s, piece_limit, reports_silenced, torch_device, torch_dtype, weights_digest
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import DTYPES, in_dtype
@@ -42,7 +42,7 @@ class LoadedModel(ABC):
         self.revision = in_dtype(revision, self.dtype)
         self.family: str = config.model_type
         self.layers, self.heads = shape
-        self.d_model = int(config.hidden_size)
+        self.d_model = int(own_or_decoder_s(config, "hidden_size"))
         self.limit = piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device

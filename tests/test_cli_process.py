@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import io
 import os
 import signal
@@ -21,7 +22,7 @@ from websockets.asyncio.client import connect
 
 from mha_viz import cli
 from mha_viz.cli import attention as attention_command
-from mha_viz.cli import main
+from mha_viz.cli import exit_codes, main
 from mha_viz.cli.terminal import downloading
 from mha_viz.files import whole_file
 from tests.cli_runs import ROOT, assert_one_line
@@ -235,3 +236,23 @@ def test_make_run_hands_over_host_and_port() -> None:
     command = ["make", "--dry-run", "run", "HOST=0.0.0.0", "PORT=8600"]
     planned = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=True).stdout
     assert planned.splitlines()[-1].endswith('serve --host "0.0.0.0" --port "8600"')
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        ImportError("libtorch.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+    ],
+    ids=["of Python", "of a library that is loaded", "of the system"],
+)
+def test_too_little_memory_is_said(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("mha_viz.cli.listing.run", run)
+    assert main(["models"]) == exit_codes.USAGE
+    assert_one_line(capsys.readouterr().err, "too little memory", "ulimit -v")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(
     stdout = capsys.readouterr().out
     printed = stdout.splitlines()
     assert printed[0].split() == ["1.conllu", "3.conllu"]
-    assert printed[1].split() == ["head", "role", *["score", "baseline", "cases"] * 2, "outcome"]
+    assert printed[1].split() == ["head", "role", "rule", *["score", "baseline", "cases"] * 2, "outcome"]
     assert [printed[0].index(name) for name in ("1.conllu", "3.conllu")] == [
         at for at in range(len(printed[1])) if printed[1].startswith("score", at)
     ], "each corpus stands over its numbers"
@@ -99,7 +100,7 @@ def test_two_corpora_establish_roles_that_hold_on_a_third(
     assert "Position and delimiter heads have a threshold; their baseline is evenly spread attention." in stdout
     roles = len(both[0])
     assert printed[-1].startswith("toy: ")
-    assert f" of {roles} roles of 1.conllu hold on 3.conllu, 1 of them marked *." in printed[-1]
+    assert f" of {roles} roles of 1.conllu hold on 3.conllu." in printed[-1]
     table = pd.read_csv(out)
     assert list(table.columns) == list(HEADING)
     assert len(table) == len(both[0])
@@ -136,7 +137,7 @@ def finding(role: str, detail: str) -> Finding:
 def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     here = RoleScore(0.52, 0.5, 1234)
     replications = [
-        Replication(finding("syntax", "nsubj head_row")._replace(beats_upos=False), here, HOLDS),
+        Replication(finding("syntax", "nsubj head_row")._replace(state="below"), here, HOLDS),
         Replication(finding("syntax", "obj head_to_dep"), here, RULE),
         Replication(finding("syntax", "xyz dep_to_head"), None, ABSENT),
         Replication(finding("delimiter", "sep"), here, FAILS),
@@ -146,7 +147,7 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     there, other = (Profile({**facts, "corpus": name}, {}) for name in ("A", "B " * 40))
     table = lines(replications, there, other)
     assert [line.split("  ")[1] for line in table[2:7]] == [
-        "its verb → subject (nsubj) *",
+        "its verb → subject (nsubj)",
         "object ← its verb, most of all (obj)",
         "dependent → its head (xyz)",
         "any token → [SEP]",
@@ -161,10 +162,16 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     ]
     assert table[2].split()[-5:] == ["200", "0.520", "0.500", "1,234", "holds"]
     assert table[5].split()[-10:-5] == ["200", "0.520", "0.500", "1,234", "the"]
+    rules = [re.split(" {2,}", line)[2] for line in table[1:7]]
+    assert rules == ["rule", "below", "–", "–", "–", "–"]
+    assert table[-2] == (
+        "rule: what the head does to the rule by parts of speech on the profile's corpora, "
+        "by an older version, whose rule by parts of speech names one of them."
+    )
     short = "B B B B B B B B B B B B B…"
     assert table[0].endswith(short)
     assert table[-1] == (
-        f"m: 2 of 5 roles of A hold on {short}, 1 of them marked *. "
+        f"m: 2 of 5 roles of A hold on {short}. "
         "1: a simple rule does as well. 1: the head does not do it. 1: not annotated."
     )
 

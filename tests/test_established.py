@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mha_viz.analysis.established import establish
-from mha_viz.analysis.findings import Elsewhere, Finding
+from mha_viz.analysis.findings import BEATS, BELOW, BESIDE, EQUALS, Beside, Elsewhere, Finding
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, LESS, RULE, WEAK, replicate
 from mha_viz.attention import Head
@@ -23,10 +23,10 @@ def frame(name: str, *lines: Line) -> pd.DataFrame:
     return pd.DataFrame([[line.get(column) for column in HEADINGS[name]] for line in lines], columns=[*HEADINGS[name]])
 
 
-def candidate(head: int, detail: str, score: float, beats: bool | None = None, role: str = "syntax") -> Line:
+def candidate(head: int, detail: str, score: float, state: str | None = None, role: str = "syntax") -> Line:
     return {
         **{"layer": 0, "head": head, "role": role, "detail": detail, "score": score, "baseline": 0.25},
-        **{"gain": score - 0.25, "n": 200, "upos_rule": "nearest VERB to the left", "beats_upos": beats},
+        **{"gain": score - 0.25, "n": 200, "upos_rule": "nearest VERB to the left", "state": state},
     }
 
 
@@ -45,7 +45,7 @@ def profile(
 
 
 def role_lines(of: Profile) -> list[tuple[Any, ...]]:
-    return [(f.head.head, f.detail, f.status, f.score, f.lowest, f.beats_upos) for f in of.findings()]
+    return [(f.head.head, f.detail, f.status, f.score, f.lowest, f.state) for f in of.findings()]
 
 
 # ---- Established -----------------------------------------------------------------------------------------------------
@@ -53,36 +53,46 @@ def role_lines(of: Profile) -> list[tuple[Any, ...]]:
 
 def test_what_both_corpora_show_is_established_with_the_numbers_of_each() -> None:
     one, other = establish(
-        profile("a", candidate(1, "obj head_row", 0.5, True), candidate(2, "obj head_row", 0.6, True)),
-        profile("b", candidate(2, "obj head_row", 0.7, True), candidate(2, "det head_row", 0.9, True)),
+        profile("a", candidate(1, "obj head_row", 0.5, BEATS), candidate(2, "obj head_row", 0.6, BEATS)),
+        profile("b", candidate(2, "obj head_row", 0.7, BEATS), candidate(2, "det head_row", 0.9, BEATS)),
     )
-    assert role_lines(one) == [(2, "obj head_row", "established", 0.6, 0.6, True)]
-    assert role_lines(other) == [(2, "obj head_row", "established", 0.7, 0.6, True)]
+    assert role_lines(one) == [(2, "obj head_row", "established", 0.6, 0.6, BEATS)]
+    assert role_lines(other) == [(2, "obj head_row", "established", 0.7, 0.6, BEATS)]
     assert one.findings()[0].corpora == other.findings()[0].corpora == ("a", "b")
     assert len(one.untrained["roles"]) == 1
 
 
 def test_each_profile_keeps_the_score_and_the_rule_of_the_other_corpus(tmp_path: Path) -> None:
-    here, there = (candidate(2, "obj head_row", score, score > 0.65) | {"upos_baseline": 0.65} for score in (0.6, 0.7))
+    numbers = [[corpus + place / 100 for place in range(len(BESIDE))] for corpus in (1, 2)]
+    here, there = (
+        candidate(2, "obj head_row", score, BELOW) | {"upos_baseline": 0.65, **dict(zip(BESIDE, beside, strict=True))}
+        for score, beside in zip((0.6, 0.7), numbers, strict=True)
+    )
     one, other = establish(profile("a", here), profile("b", there))
     rule = (0.65, "nearest VERB to the left")
-    assert one.findings()[0].elsewhere == Elsewhere("b", 0.7, *rule)
-    assert other.findings()[0].elsewhere == Elsewhere("a", 0.6, *rule)
+    assert one.findings()[0].elsewhere == Elsewhere("b", 0.7, *rule, Beside(*numbers[1]))
+    assert other.findings()[0].elsewhere == Elsewhere("a", 0.6, *rule, Beside(*numbers[0]))
     assert read_findings(one.save(tmp_path))[0].elsewhere == one.findings()[0].elsewhere
 
 
-@pytest.mark.parametrize(("here", "there"), [(True, False), (False, True), (False, False)])
-def test_a_rule_that_does_as_well_on_one_corpus_is_not_beaten(here: bool, there: bool) -> None:
+@pytest.mark.parametrize(
+    ("here", "there", "least"),
+    [
+        *((BEATS, BEATS, BEATS), (BEATS, EQUALS, EQUALS), (BELOW, BEATS, BELOW), (EQUALS, BELOW, BELOW)),
+        *(("True", "True", BEATS), ("True", "False", BELOW)),  # of an older version
+    ],
+)
+def test_the_state_beside_the_rule_is_the_least_of_both_corpora(here: str, there: str, least: str) -> None:
     pair = establish(
         profile("a", candidate(2, "obj head_row", 0.6, here)), profile("b", candidate(2, "obj head_row", 0.7, there))
     )
-    assert [line[-1] for of in pair for line in role_lines(of)] == [False, False]
+    assert [line[-1] for of in pair for line in role_lines(of)] == [least, least]
 
 
 def test_thresholds_need_both_corpora_too() -> None:
     sep, broad = candidate(1, "sep", 0.7, None, "delimiter"), candidate(1, "entropy", 0.8, None, "broad")
     one, _ = establish(profile("a", sep, broad, suggested=(sep, broad)), profile("b", broad))
-    assert role_lines(one) == [(1, "entropy", "established", 0.8, 0.8, None)]
+    assert role_lines(one) == [(1, "entropy", "established", 0.8, 0.8, "")]
 
 
 def test_what_one_corpus_alone_can_measure_stays_suggested() -> None:
@@ -90,7 +100,7 @@ def test_what_one_corpus_alone_can_measure_stays_suggested() -> None:
     with_chains = profile("b", she, suggested=(she,), tables="coreference")
     one, other = establish(profile("a"), with_chains)
     assert role_lines(one) == []
-    assert role_lines(other) == [(3, "third_person", "suggested", 0.6, 0.6, None)]
+    assert role_lines(other) == [(3, "third_person", "suggested", 0.6, 0.6, "")]
     again = establish(one, other)[1]
     assert role_lines(again) == role_lines(other)
     _, both = establish(profile("a", she, tables="coreference"), with_chains)

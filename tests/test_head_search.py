@@ -11,13 +11,23 @@ import pytest
 
 from mha_viz.analysis.corpus_why import found_by
 from mha_viz.analysis.described import HeadRecipe, RecipePart
-from mha_viz.analysis.findings import Elsewhere, Finding
-from mha_viz.analysis.profile import read_findings
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Beside, Elsewhere, Finding
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
 from mha_viz.attention import Head
 from mha_viz.figures.glosses import RULE_WORDS
-from mha_viz.figures.role_words import best_baseline, linked_words, plain_name, short, standing_with_numbers
-from mha_viz.files.assets import asset
+from mha_viz.figures.role_words import (
+    at_a_glance,
+    beside_rule,
+    best_baseline,
+    counted_states,
+    is_older,
+    linked_words,
+    most_sought_first,
+    plain_name,
+    short,
+    standing_with_numbers,
+    strongest_first,
+)
 from mha_viz.ui import head_search
 from mha_viz.ui.head_search import LISTED, NO_ROLE, RECIPE, HeadAnswer
 from tests.readings import ducks
@@ -30,7 +40,17 @@ def finding(name: str, role: str, detail: str, score: float, baseline: float, **
 
 OBJECT = finding("L3H1", "syntax", "obj head_row", 0.7, 0.4, upos=0.6, upos_rule="nearest NOUN to the right")
 OBJECT_TOO = finding("L3H1", "syntax", "obj dep_to_head", 0.6, 0.4)
-WEAK = finding("L2H8", "syntax", "nsubj dep_to_head", 0.58, 0.33, beats_upos=False, upos=0.69, upos_rule="nearest verb")
+WEAK = finding(
+    "L2H8",
+    "syntax",
+    "nsubj dep_to_head",
+    0.58,
+    0.33,
+    state=BELOW,
+    upos=0.69,
+    upos_rule="nearest verb",
+    status="established",
+)
 PRONOUN = finding("L2H4", "coreference", "third_person", 0.734, 0.5)
 BEFORE = finding("L0H2", "position", "previous", 0.997, 0.054, low=math.nan, high=math.nan)
 BROAD = finding("L0H0", "broad", "entropy", 0.87, 0.53, low=math.nan, high=math.nan)
@@ -112,36 +132,66 @@ def test_a_rule_that_does_better_than_the_head_is_its_baseline() -> None:
     answer = answers("subject")[0]
     assert (str(answer.head), answer.score, answer.baseline) == ("L2H8", "58.0%", "69.0%")
     assert answer.rule == "nearest verb"
-    assert answer.standing == "no better than a simple rule"
+    assert answer.standing == "established, below the rule"
 
 
-def test_where_a_simple_rule_matches_a_head_names_the_corpus_and_its_numbers() -> None:
-    of_both = {"upos_rule": "nearest NOUN to the right", "beats_upos": False, "corpora": ("EWT", "GUM")}
-    there = Elsewhere("GUM", 0.55, 0.633, "nearest NOUN to the right")
-    better = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, elsewhere=there, **of_both)
-    (group,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [better])
+def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_both_corpora() -> None:
+    beside = Beside(-0.03, 0.02, 0.76, 1264, 0.883, 0.858, 0.007, 0.043)
+    there = Elsewhere("UD English GUM dev", 0.55, 0.742, "nearest NOUN, PROPN or ADV to the right", beside)
+    of_both = {"upos_rule": "nearest NOUN or SYM to the right", "state": BELOW, "corpora": ("EWT", there.corpus)}
+    case = finding("L3H1", "syntax", "case dep_to_head", 0.577, 0.38, upos=0.525, elsewhere=there, **of_both)
+    case = case._replace(status="established", beside=beside)
+    (group,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [case])
     (answer,) = group.answers
-    assert (answer.score, answer.baseline) == ("57.7%", "52.5%")
-    assert answer.standing == "no better than a simple rule on GUM (55.0% against 63.3%)"
-    assert "on GUM (55.0% against 63.3%): coincides with" in standing_with_numbers(better)
-    on_both = better._replace(score=0.5)
-    (answer,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [on_both])[0].answers
-    assert answer.standing == (
-        "no better than a simple rule on EWT (50.0% against 52.5%) and on GUM (55.0% against 63.3%)"
+    assert (answer.score, answer.baseline, answer.standing) == ("57.7%", "52.5%", "established, below the rule")
+    assert at_a_glance(case) == "preposition → its noun, right in 58% (GUM 55%); below the rule, 53% (GUM 74%)"
+    assert beside_rule(case) == (
+        "The nearest noun or symbol to the right: 53%; on GUM, the nearest noun, name or adverb: 74%. The rule is told "
+        "the parts of speech; the head finds them itself. Given the right kind of word, it picks the right one in 88% "
+        "(nearest: 86%)."
+    )
+    words = standing_with_numbers(case)
+    assert words.startswith(f"established on EWT and {there.corpus}, below the rule by parts of speech: coincides with")
+    assert words.endswith(beside_rule(case, 1))
+    same = case._replace(elsewhere=there._replace(upos_rule=case.upos_rule), beside=beside._replace(choice_n=99))
+    assert beside_rule(same) == (
+        "The nearest noun or symbol to the right: 53%; on GUM 74%. The rule is told the parts of speech; the head "
+        "finds them itself."
     )
 
 
-@pytest.mark.parametrize("corpus", ["ewt", "gum"])
-def test_no_shipped_role_is_called_no_better_than_a_rule_beside_numbers_that_deny_it(corpus: str) -> None:
-    findings = read_findings(asset("profiles") / "minilm" / corpus)
-    matched = [one for one in findings if one.beats_upos is False]
-    assert matched
-    for one in matched:
-        here = [name for name in one.corpora if one.elsewhere and name != one.elsewhere.corpus]
-        (answer,) = head_search.of_names(str(one.head), {"": one.head}, lambda head: True, [one])[0].answers
-        assert (f"on {here[0]} (" in answer.standing) == (one.score <= one.upos), one
-        assert one.elsewhere is not None
-        assert (f"on {one.elsewhere.corpus} (" in answer.standing) == (one.elsewhere.score <= one.elsewhere.upos), one
+def test_beside_coreference_stands_the_rule_of_agreement() -> None:
+    agrees = PRONOUN._replace(upos=0.74, upos_rule="agreement", state=EQUALS)
+    assert at_a_glance(agrees) == "pronoun → what it refers to, right in 73%; equals the rule, 74%"
+    assert beside_rule(agrees) == (
+        "The rule of agreement: 74%. The rule is told number and subjects; the head finds them itself."
+    )
+    assert best_baseline(agrees) == ("rule of agreement", 0.74)
+    assert best_baseline(agrees._replace(upos=0.4)) == ("better of two simple rules", 0.5)
+    assert beside_rule(PRONOUN) == ""
+
+
+def test_states_are_counted_in_words() -> None:
+    each = [OBJECT._replace(state=state) for state in (EQUALS, BELOW, BELOW)]
+    assert counted_states(each) == "0 beat the rule by parts of speech, 1 equals it, 2 are below it"
+    assert counted_states([OBJECT._replace(state=BEATS)]) == (
+        "1 beats the rule by parts of speech, 0 equal it, 0 are below it"
+    )
+    assert counted_states([OBJECT, BEFORE]) == ""
+
+
+def test_heads_that_beat_the_rule_come_first_whatever_their_gain() -> None:
+    below, equals, beats = (
+        OBJECT._replace(head=Head(1, place), gain=0.5 - place / 10, state=state)
+        for place, state in enumerate((BELOW, EQUALS, BEATS))
+    )
+    assert [*strongest_first([below, equals, beats])] == [beats, equals, below]
+    assert most_sought_first([BEFORE, below])[0] == below, "it is not hidden"
+
+
+def test_an_older_table_is_one_without_an_interval_beside_the_rule() -> None:
+    assert is_older([WEAK])
+    assert not is_older([OBJECT, WEAK._replace(beside=Beside(-0.2, -0.1))])
 
 
 @pytest.mark.parametrize(("typed", "head"), [("the word before", "L0H2"), ("looks everywhere", "L0H0")])
@@ -152,7 +202,7 @@ def test_other_roles_answer_too(typed: str, head: str) -> None:
 def test_without_a_role_the_best_head_of_the_relation_answers() -> None:
     (answer,) = answers("vocative")
     assert (str(answer.head), answer.standing) == ("L1H5", NO_ROLE)
-    assert (answer.score, answer.baseline, answer.rule) == ("25.0%", "37.5%", "part-of-speech rule")
+    assert (answer.score, answer.baseline, answer.rule) == ("25.0%", "37.5%", "rule by parts of speech")
     group = head_search.by_role("vocative", FINDINGS, table)
     assert group is not None
     assert group.note == "No head has a role for “person spoken to → the clause” here."

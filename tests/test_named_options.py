@@ -76,10 +76,14 @@ def test_the_page_says_how_many_heads_are_used() -> None:
 @pytest.mark.parametrize(
     ("highest_q", "chance", "words"),
     [
-        (0.0009, ChanceRoles(27, (0, 0, 0)), " Linking words: q < 0.001; chance: 0 in 3 draws."),
-        (0.0571, ChanceRoles(27, (0, 2)), " Linking words: q ≤ 0.058; chance: up to 2 in 2 draws."),
-        (0.0571, None, " Linking words: q ≤ 0.058."),
-        (math.nan, ChanceRoles(27, (0,)), " Linking words: chance: 0 in 1 draws."),
+        (0.0009, ChanceRoles(27, (0, 0, 0)), " Linking words, against fixed offsets: q < 0.001; chance: 0 in 3 draws."),
+        (
+            0.0571,
+            ChanceRoles(27, (0, 2)),
+            " Linking words, against fixed offsets: q ≤ 0.058; chance: up to 2 in 2 draws.",
+        ),
+        (0.0571, None, " Linking words, against fixed offsets: q ≤ 0.058."),
+        (math.nan, ChanceRoles(27, (0,)), " Linking words, against fixed offsets: chance: 0 in 1 draws."),
         (math.nan, None, ""),
     ],
 )
@@ -136,7 +140,10 @@ def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
         "and it holds on UD English LinES test (69.7% of 1,909 cases in 9 documents)",
         f"in {percent(role.score)} of {role.n:,} cases (UD English EWT test",
         f"95% interval {percent(role.low)} to {percent(role.high)}, a bootstrap over {role.documents} documents)",
-        f"best fixed offset {percent(role.baseline)}, {rule_in_words(role.upos_rule)} {percent(role.upos)}, ",
+        f"best fixed offset {percent(role.baseline)}, the {rule_in_words(role.upos_rule)} {percent(role.upos)} ",
+        "(on GUM, ",
+        f"the {rule_in_words(role.elsewhere.upos_rule)} {percent(role.elsewhere.upos)}): the head is {role.state} it",
+        f"picks the right one in {percent(role.beside.choice)} (the nearest: {percent(role.beside.nearest)})",
         f"best head with random weights {percent(role.untrained)}; also established on {role.elsewhere.corpus} ",
         f"({percent(role.elsewhere.score)})",
         f"Set to zero, it changes its word, by {WORD_STATE}, {NO_MORE}.",

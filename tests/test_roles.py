@@ -259,12 +259,12 @@ def test_a_relation_without_a_case_in_even_sentences_has_no_choice() -> None:
 # ---- Coreference ----------------------------------------------------------------------------------------------------
 
 
-def coreferential(n: int, right: int, nearest: int, alike: int, agreement: int = 0) -> Any:
+def coreferential(n: int, right: int, nearest: int, alike: int, agreement: int = 0, both: int = 0) -> Any:
     at = TYPES.index("third_person")
     sums = Coreference(1).sums
     sums["n"][0, 1, at], sums["correct"][0, 1, at, 0] = n, right
     sums["baseline"][0, 1, at] = nearest, alike
-    sums["agreement"][0, 1] = agreement
+    sums["agreement"][0, 1], sums["both"][0, 1, 0] = agreement, both
     return list(roles.coreferential(sums, Documents([""]), sums))
 
 
@@ -277,10 +277,15 @@ def test_ten_points_over_the_better_baseline_make_a_coreferential_head() -> None
     assert coreferential(100, 75, 70, 50) == []  # the other baseline is the better one
 
 
-@pytest.mark.parametrize(("agreement", "beaten"), [(74, True), (75, False), (90, False)])
-def test_beside_a_coreferential_head_stands_the_rule_of_agreement(agreement: int, beaten: bool) -> None:
-    (role,) = coreferential(100, 75, 40, 50, agreement)
-    assert role.rule == ("agreement", agreement / 100, beaten)
+@pytest.mark.parametrize(
+    ("agreement", "both", "state"), [(60, 58, BEATS), (74, 70, EQUALS), (75, 75, EQUALS), (95, 75, BELOW)]
+)
+def test_beside_a_coreferential_head_stands_the_rule_of_agreement(agreement: int, both: int, state: str) -> None:
+    (role,) = coreferential(100, 75, 40, 50, agreement, both)
+    assert role.rule is not None
+    assert role.rule[:2] == ("agreement", agreement / 100)
+    assert role.rule.interval == newcombe(both, 75 - both, agreement - both, 25 - agreement + both)
+    assert role.rule.state == state
     assert (role.baseline, role.gain) == (0.5, 0.25)  # the role does not depend on it
 
 

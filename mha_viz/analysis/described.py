@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +21,7 @@ from mha_viz.attention.steps import UNEXPLAINED, UNEXPLAINED_OF_GOLD
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import READING, CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
+from mha_viz.files.below import SETTING, files_below, own_folders
 from mha_viz.numerals import percent, with_interval
 from mha_viz.text import WordPieces
 
@@ -96,7 +100,7 @@ class HeadRecipe(NamedTuple):
 def described(recipes: Recipes) -> list[HeadRecipe]:
     """The recipe of every head in order, averaged over the classes of query word as often as each occurs; explained on
     the other corpus where there is one. Raises CorpusError as :func:`shares_of`."""
-    shares, table = averaged(recipes, shares_of(recipes)), recipes.tables["explained"]
+    shares, table = average_shares(recipes, shares_of(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
     return [_described(*each) for each in zip(shares, judged(table).to_numpy(), rows, strict=True)]
 
@@ -119,7 +123,7 @@ def _described(shares: Numbers, explained: Numbers, row: Any) -> HeadRecipe:
     return HeadRecipe(Head(int(row.layer), int(row.head)), parts, share, float(row.even), low, high)
 
 
-def averaged(recipes: Recipes, shares: Numbers) -> Numbers:
+def average_shares(recipes: Recipes, shares: Numbers) -> Numbers:
     """Shares [class, head, rule] as [head, rule], averaged over the classes as often as each occurs in the corpus of
     ``recipes``; equally where that was not counted."""
     counts = np.array(recipes.facts.get("classes", [1] * len(CLASSES)), float)
@@ -172,10 +176,10 @@ def is_of(gold: Sentence, attention: Attention) -> bool:
 
 
 def predicted(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
-    """P [layer, head, query, key]: the attention that recipes predict for the text of a reading; by default the recipes
-    that come with the model. ``text``: as rules see it, by default without annotation, so that only rules which need
-    none apply. Raises SettingError if the model has no recipes or they are of a model of another shape, TextError for
-    more than LONGEST tokens."""
+    """P [layer, head, query, key]: the attention that recipes predict for the text of a reading; by default those that
+    are :func:`known` of the model. ``text``: as rules see it, by default without annotation, so that only rules which
+    need none apply. Raises SettingError if the model has no recipes or they are of a model of another shape, TextError
+    for more than LONGEST tokens."""
     shares = _shares_for(attention, recipes)
     rows: Weights = prediction(shares, text or text_of(attention)).astype(np.float32)
     return rows.reshape(attention.weights.shape)
@@ -210,8 +214,7 @@ def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
     if len(attention.queries) > LONGEST:
         problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."
         raise TextError(problem, "Read a shorter text.")
-    is_shipped = recipes is shipped(attention.model, attention.revision)
-    return _shipped_shares(attention.model, attention.revision) if is_shipped else shares_of(recipes)
+    return kept_shares(recipes)
 
 
 def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sentence | None = None) -> Attention:
@@ -241,7 +244,7 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
 
 def with_annotation(left: Attention, gold: Sentence) -> Attention:
     """What :func:`unexplained` left without annotation, as it is with that of ``gold``; itself if the sentence has
-    other words. By the recipes that come with the model."""
+    other words. By the recipes that are :func:`known` of the model."""
     if UNEXPLAINED not in left.made or not is_of(gold, left):
         return left
     weights = left.weights + predicted(left) - predicted(left, text=text_of(left, gold))
@@ -249,7 +252,34 @@ def with_annotation(left: Attention, gold: Sentence) -> Attention:
     return replace(left, weights=weights, made=tuple(made))
 
 
-# ---- Those that come with the app -----------------------------------------------------------------------------------
+# ---- Those of a model ------------------------------------------------------------------------------------------------
+
+
+def known(model: str, revision: str = "") -> Recipes | None:
+    """The recipes of a model's heads: the first in the folders that MHA_VIZ_PROFILES names, or else those that come
+    with the app; None if there are none, or only damaged ones or those of weights of another revision."""
+    for file, facts in _own():
+        is_named = facts.get("model") == model and revision in ("", facts.get("revision"))
+        if is_named or (revision and revision == facts.get("revision")):  # the same weights under another name
+            with suppress(CorpusError, OSError):
+                return _opened(file.parent, file.stat().st_mtime_ns)
+    return shipped(model, revision)
+
+
+def of_model(model: str, revision: str = "") -> Recipes:
+    """The same. Raises SettingError with what was found instead, if there are none, CorpusError for damaged ones."""
+    recipes = known(model, revision)
+    if recipes is not None:
+        return recipes
+    written = "the folder that `mha-viz recipes CORPUS --model NAME --out DIR` writes"
+    remedy = f"Name {written} (recipes=, --recipes DIR, or {SETTING}=DIR)."
+    for folder in (*(file.parent for file, facts in _own() if facts.get("model") == model), asset("recipes") / model):
+        if (folder / FACTS).is_file():
+            of = open_recipes(folder).facts["revision"]
+            problem = f"The recipes of {model} in {folder} are of other weights ({of}, not {revision})."
+            raise SettingError(problem, f"Open those weights, or give recipes of these. {remedy}")
+    where = " or ".join(["the app", *map(str, own_folders())])
+    raise SettingError(f"There are no recipes of the heads of {model} in {where}.", remedy)
 
 
 @lru_cache(maxsize=4)
@@ -262,25 +292,40 @@ def shipped(model: str, revision: str = "") -> Recipes | None:
     return recipes if revision in ("", recipes.facts["revision"]) else None
 
 
-def of_model(model: str, revision: str = "") -> Recipes:
-    """The same; raises SettingError if there are none."""
-    recipes = shipped(model, revision)
-    if recipes is None:
-        problem = f"There are no recipes of the heads of {model}."
-        raise SettingError(problem, "Choose minilm, toy or repeater, or measure them: mha-viz recipes.")
-    return recipes
+def _own() -> list[tuple[Path, Mapping[str, Any]]]:
+    """The files with the facts of recipes in the folders that MHA_VIZ_PROFILES names, with these."""
+    files = [file for folder in own_folders() for file in files_below(folder, FACTS)]
+    return [(file, _facts(file, file.stat().st_mtime_ns)) for file in files]
 
 
-@lru_cache(maxsize=4)
-def _shipped_shares(model: str, revision: str) -> Numbers:
-    """:func:`shares_of` of them, which every reading needs; read only."""
-    shares = shares_of(of_model(model, revision))
+@lru_cache(maxsize=1024)
+def _facts(file: Path, _: int) -> Mapping[str, Any]:
+    try:
+        facts = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+@lru_cache(maxsize=8)
+def _opened(folder: Path, _: int) -> Recipes:
+    return open_recipes(folder)
+
+
+@lru_cache(maxsize=8)
+def kept_shares(recipes: Recipes) -> Numbers:
+    """:func:`shares_of` recipes, which every reading needs; read only."""
+    shares = shares_of(recipes)
     shares.setflags(write=False)
     return shares
 
 
-@lru_cache(maxsize=4)
 def of_heads(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
-    """The recipe of every head in order; none if :func:`shipped` has none."""
-    recipes = shipped(model, revision)
-    return tuple(described(recipes)) if recipes else ()
+    """The recipe of every head in order; none if :func:`known` has none."""
+    recipes = known(model, revision)
+    return _of_heads(recipes) if recipes else ()
+
+
+@lru_cache(maxsize=8)
+def _of_heads(recipes: Recipes) -> tuple[HeadRecipe, ...]:
+    return tuple(described(recipes))

@@ -62,7 +62,7 @@ class NearestRule(NamedTuple):
 
 
 NO_RULE = NearestRule(0, ())
-Rules = Mapping[tuple[int, "RelationRow"], NearestRule]  # by a place of SEEKERS and a row of the tables
+RuleOfRows = Mapping[tuple[int, "RelationRow"], NearestRule]  # by a place of SEEKERS and a row of the tables
 
 
 def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
@@ -80,7 +80,7 @@ def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
     return counts
 
 
-def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> Rules:
+def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRows:
     """The rule of every row of the tables, from what was counted on the sentences with even numbers: the part of speech
     that gains most is added until none gains. Ties: the first by name; of sides the left one."""
     of_tag: Counter[str] = Counter()

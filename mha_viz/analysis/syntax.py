@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis.intervals import Documents
-from mha_viz.analysis.nearest import SIDES, NearestRule, Rules, nearest_words
+from mha_viz.analysis.nearest import SIDES, NearestRule, RuleOfRows, nearest_words
 from mha_viz.analysis.reduce import Counts, Running
 from mha_viz.attention import Weights
 from mha_viz.corpus.treebank import Sentence
@@ -40,7 +40,7 @@ OF_KIND = ("kind", "right", "nearest_left", "nearest_right")
 CHOICES = (*OF_KIND, "both_left", "both_right", "random")
 
 Indices = npt.NDArray[np.intp]
-Found = npt.NDArray[np.bool_]  # [head, word]
+Hits = npt.NDArray[np.bool_]  # [head, word]
 
 
 class RelationRow(NamedTuple):
@@ -111,7 +111,7 @@ class Relations:
             len(self.names), len(self.rows)
         )
 
-    def tree(self, sentence: Sentence, rules: Rules = MappingProxyType({})) -> Tree:
+    def tree(self, sentence: Sentence, rules: RuleOfRows = MappingProxyType({})) -> Tree:
         """The gold annotation of a sentence as arrays, and what the ``rules`` by parts of speech answer."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
         relations = np.array([-1 if w.head is None else self._number[w.relation] for w in sentence.words], np.intp)
@@ -131,7 +131,7 @@ class Relations:
                     ruled[1, at] = (answer >= 0) & (heads[answer] == np.arange(len(heads))) & of_row[answer]
         return Tree(heads, relations, upos, rows, ruled)
 
-    def named_by(self, rules: Rules) -> npt.NDArray[np.bool_]:
+    def named_by(self, rules: RuleOfRows) -> npt.NDArray[np.bool_]:
         """[seeker, side, row, part of speech]: what each rule names, as an array that adds up over parts of a
         corpus."""
         named = np.zeros((2, len(SIDES), len(self.rows), len(self.upos)), bool)
@@ -190,14 +190,14 @@ class Syntax:
         document = np.array(documents or [0] * len(numbers), np.intp)[sentences.sentence]
         bins = relations + names * (half + len(HALVES) * document)  # [word]: document, half and relation
         down = row[:, above] == words  # [head, dependent]: its head's row points to it
-        found = (row[:, words] == above, column[:, words] == above, down)
-        for direction, of_word in enumerate(found):
+        hits = (row[:, words] == above, column[:, words] == above, down)
+        for direction, of_word in enumerate(hits):
             which, there = np.nonzero(of_word)
             self._count(direction, which, bins[words[there]])
-        self._count_both(sentences, found, words, half)
+        self._count_both(sentences, hits, words, half)
         self._count_kinds(sentences, half, document)
         plain = ~self._punct[relations[words]]
-        self.sums["edges"] += np.count_nonzero((found[0] | down)[:, plain], axis=1)
+        self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, plain], axis=1)
         self.sums["edge_count"] += np.count_nonzero(plain)
 
     def _count(self, direction: int, which: Indices, bins: Indices) -> None:
@@ -207,11 +207,11 @@ class Syntax:
         counts = np.bincount(bins * heads + which, minlength=documents * half * names * heads)
         self.sums["correct"][:, :, direction] += counts.reshape(documents, half, names, heads).astype(np.int32)
 
-    def _count_both(self, sentences: Joined, found: Sequence[Found], words: Indices, half: Indices) -> None:
+    def _count_both(self, sentences: Joined, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
         """Count the cases that a head and the rule of the row get right."""
         of_row = self.relations.member[sentences.relations[words]].T.astype(bool)  # [row, dependent]
         ruled = sentences.ruled[0][:, words], sentences.ruled[1][:, sentences.heads[words]] & of_row
-        for direction, of_word in enumerate(found):
+        for direction, of_word in enumerate(hits):
             for number in range(len(HALVES)):
                 some = half[words] == number
                 by_rule, by_head = (a[:, some].astype(np.float32) for a in (ruled[direction == 2], of_word))
@@ -365,16 +365,16 @@ def kinds_of(relations: Relations, tree: Tree) -> Kinds:
     is_below = np.zeros((len(words), n + 1), bool)  # [case, word]; no word is the last
     is_below[:, dependents] = below
 
-    def with_two(word: Indices, base: Indices, tag: Indices, right: Any, found: Any) -> KindCases:
+    def with_two(word: Indices, base: Indices, tag: Indices, right: Any, hits: Any) -> KindCases:
         among = count[tag] - (upos[word] == tag)
         some = among > 1
-        return KindCases(word[some], base[some], tag[some], (right / np.maximum(among, 1))[some], found[:, some])
+        return KindCases(word[some], base[some], tag[some], (right / np.maximum(among, 1))[some], hits[:, some])
 
-    found = nearest[:, upos[above], dependents] == above
-    of_dependents = with_two(dependents, base, upos[above], np.ones(len(above)), found)
+    hits = nearest[:, upos[above], dependents] == above
+    of_dependents = with_two(dependents, base, upos[above], np.ones(len(above)), hits)
     of_tag = (below & (upos[dependents] == tags[:, None])).sum(axis=1)
-    found = is_below[np.arange(len(words)), nearest[:, tags, words]]
-    return Kinds(of_dependents, with_two(words, names, tags, of_tag, found))
+    hits = is_below[np.arange(len(words)), nearest[:, tags, words]]
+    return Kinds(of_dependents, with_two(words, names, tags, of_tag, hits))
 
 
 def _concatenated(cases: Sequence[KindCases]) -> KindCases:

@@ -22,6 +22,10 @@ from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.cli.usage import only_options
 from mha_viz.errors import Cancelled, MhaVizError
 
+NO_MEMORY = (
+    "There is too little memory for this. End other programs, raise the limit (ulimit -v), or use a smaller model."
+)
+WITHOUT_MEMORY = ("failed to map segment", "allocate memory")
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
 
 
@@ -80,8 +84,17 @@ def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
     return 0
 
 
+def _is_of_memory(error: Exception) -> bool:
+    """Whether there was too little memory, as Python, NumPy, PyTorch and the loader of libraries say it."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in WITHOUT_MEMORY)
+
+
 def _fault(error: Exception) -> int:
-    """Say that this program has a fault, and how to get the traceback; in Python's development mode raises it."""
+    """Say that this program has a fault, and how to get the traceback; in Python's development mode raises it. Too
+    little memory is none."""
+    if _is_of_memory(error):
+        print(f"mha-viz: {NO_MEMORY}", file=sys.stderr)
+        return exit_codes.USAGE
     if sys.flags.dev_mode:
         raise error
     fault = one_line(f"{type(error).__name__}: {error}")

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     request = quantities.request_of(args, args.model, text_of(args.text))
     model = choose_model(args.model)
     check_heads(model, args.without)
-    (attention,) = read_all(model, [request], args.device, args.dtype, args.model_name)
+    (attention,) = read_all(model, [request], args.device, args.dtype, args.model_name, quantities.recipes_of(args))
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention
     to.write_attention(attention)

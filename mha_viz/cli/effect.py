@@ -15,7 +15,7 @@ from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, most_option, output_options
 from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
-from mha_viz.cli.quantities import head_names, off_options
+from mha_viz.cli.quantities import head_names, off_options, recipes_of
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
 from mha_viz.corpus.sampling import name_sample
 from mha_viz.errors import CorpusError, SettingError
@@ -103,7 +103,9 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
 
     request = Request(off=args.heads, method=args.method or METHODS[0])
     means = means_corpus(args, cluster)
-    settings = EffectSettings(request, args.relation, args.direction, args.same_role, args.most, means)
+    settings = EffectSettings(
+        request, args.relation, args.direction, args.same_role, args.most, means, recipes_of(args)
+    )
     encoder = load_model(model, args.device, args.dtype)
     if folder is not None:
         make_folder(folder)

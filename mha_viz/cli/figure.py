@@ -172,7 +172,7 @@ def _draw(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     check_heads(model, args.head, args.quantity)
     check_heads(model, args.without)
-    readings = read_all(model, requests, args.device, args.dtype, args.model_name)
+    readings = read_all(model, requests, args.device, args.dtype, args.model_name, quantities.recipes_of(args))
     if args.all_heads:
         _every_head(args, readings[0], to.suffix, settings)
         return

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterator
 
 from mha_viz.analysis.link_groups import LinkGroups
-from mha_viz.analysis.recipe_tables import open_recipes
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, most_option, output_options, whole
 from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.quantities import recipes_of, recipes_option
 from mha_viz.cli.search import model_and_head, sentence_line
 from mha_viz.cli.terminal import bar_of_share, one_line
 from mha_viz.figures.caption import both
@@ -26,8 +26,7 @@ def options(groups: Parser) -> None:
     words = "a model, as for `mha-viz attention`, and a head: minilm/L3H1"
     groups.add_argument("head", type=model_and_head, metavar="MODEL/HEAD", help=words)
     corpus_option(groups)
-    words = "recipes from `mha-viz recipes` (default: those that come with the model, else one is chosen on CORPUS)"
-    groups.add_argument("--recipes", metavar="DIR", help=words)
+    recipes_option(groups, "; else one is chosen on CORPUS")
     most_option(groups, 2, 100_000, 300)
     words = "number of links to draw (default: 400)"
     groups.add_argument("--links", type=LINKS, default=400, metavar="N", help=words)
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     name, head = args.head
     model = choose_model(name)
     check_heads(model, [head])
-    recipes = None if args.recipes is None else open_recipes(args.recipes)
+    recipes = recipes_of(args)
     corpus = read_corpus(args.corpus)
     from mha_viz.study.link_groups import grouping  # imports torch
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.cli.terminal import downloading, warnings_as_lines
@@ -54,14 +55,16 @@ def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> 
             )
 
 
-def read_all(model: Model, requests: Sequence[Request], device: str, dtype: str, name: str = "") -> list[Attention]:
+def read_all(
+    model: Model, requests: Sequence[Request], device: str, dtype: str, name: str = "", recipes: Recipes | None = None
+) -> list[Attention]:
     """What a model answers to each of several requests; a cut text is reported on stderr."""
-    return answers(load_model(model, device, dtype, name), requests)
+    return answers(load_model(model, device, dtype, name), requests, recipes)
 
 
-def answers(model: Any, requests: Sequence[Request]) -> list[Attention]:
+def answers(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:
     """The same of a loaded model."""
     from mha_viz.study.reading import read
 
     with warnings_as_lines():
-        return [read(model, request) for request in requests]
+        return [read(model, request, recipes=recipes) for request in requests]

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     heads, kind = quantities.heads_of(args), "layer" if QUANTITIES[args.quantity].of_layers else "head"
     check_heads(model, heads, args.quantity)
     loaded = load_model(model, args.device, args.dtype, args.model_name)
-    readings = answers(loaded, requests)
+    readings = answers(loaded, requests, quantities.recipes_of(args))
     given = [(reading, head) for reading in readings for head in heads]
     texts = {"title": args.title, "introduction": args.introduction, "remarks": args.remark}
     if to is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 
+from mha_viz.analysis.recipe_tables import Recipes, open_recipes
 from mha_viz.attention import Head
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
+from mha_viz.files.below import SETTING
 from mha_viz.request import FIELDS, METHODS, OFF_IN, OVER_CORPUS, PARTS, Request
 
 ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
@@ -45,6 +47,19 @@ def off_options(command: Parser, name: str, words: str, required: bool = False) 
     words = f"output of a head that is switched off: zero, its mean over {over}, uniform attention’s, its recipe’s, "
     words += f"resample, on random sentences of {over}" + ("" if required else ", or text, on the text of --from")
     command.add_argument("--method", choices=methods, metavar="METHOD", help=f"{words} (default: {METHODS[0]})")
+    recipes_option(command)
+
+
+def recipes_option(command: Parser, otherwise: str = "") -> None:
+    """Add --recipes, whose value :func:`recipes_of` opens; ``otherwise``: what is done where there are none."""
+    default = f"those of the model that {SETTING} leads to, or that come with the app{otherwise}"
+    words = f"recipes for what needs them, a folder from `mha-viz recipes` (default: {default})"
+    command.add_argument("--recipes", metavar="DIR", help=words)
+
+
+def recipes_of(args: argparse.Namespace) -> Recipes | None:
+    """The recipes of --recipes; None without it. Raises CorpusError."""
+    return None if args.recipes is None else open_recipes(args.recipes)
 
 
 def head_names(value: str) -> tuple[Head, ...]:

@@ -10,11 +10,15 @@ import sys
 from pathlib import Path
 
 from mha_viz import process
-from mha_viz.cli.options import Parser, port_number
+from mha_viz.analysis.recipe_tables import FACTS, open_recipes
+from mha_viz.cli.options import Parser, folder_name, port_number
+from mha_viz.cli.terminal import one_line
 from mha_viz.errors import SettingError
 from mha_viz.files import assets as assets
+from mha_viz.files.below import SETTING, files_below, own_folders
 from mha_viz.models import budget, catalog
 from mha_viz.serving import settings
+from mha_viz.study.own_profiles import unopened
 
 WILDCARDS = ("0.0.0.0", "::")  # hosts that mean every address of this machine
 
@@ -29,6 +33,8 @@ def options(serve: Parser) -> None:
     )
     names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else any; on loopback only the local ones)"
     serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
+    words = f"a folder with recipes of your own models, which pages use; it is added to ${SETTING}"
+    serve.add_argument("--recipes", type=folder_name, metavar="DIR", help=words)
     serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options that are passed on to Streamlit")
 
 
@@ -40,6 +46,7 @@ def serve(args: argparse.Namespace) -> None:
         os.environ["MHA_VIZ_ACCESS"] = "open"
     if args.allowed_hosts:
         os.environ[settings.HOSTS] = args.allowed_hosts
+    name_folders(args.recipes)
     settings.from_environment(os.environ)  # reports invalid settings now, not to every visitor
     budget.check_settings()
     catalog.offered()
@@ -59,6 +66,17 @@ def serve(args: argparse.Namespace) -> None:
     if os.name == "nt":  # on Windows, a replaced process loses its terminal
         sys.exit(subprocess.call(command, env=environment))
     os.execve(command[0], command, environment)
+
+
+def name_folders(recipes: Path | None) -> None:
+    """Let pages use the recipes in a folder, if one is given, and say what of one's own cannot be opened. Raises
+    CorpusError for a folder without recipes."""
+    if recipes:
+        if not files_below(recipes, FACTS):
+            open_recipes(recipes)  # says why not
+        os.environ[SETTING] = os.pathsep.join([str(recipes.absolute()), *map(str, own_folders())])
+    for sentence in unopened():
+        print(f"mha-viz: {one_line(sentence)}", file=sys.stderr)
 
 
 def _check_home(home: Path) -> None:

@@ -13,6 +13,7 @@ from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name, most_option
 from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.quantities import recipes_of, recipes_option
 from mha_viz.cli.terminal import bar_of_share, one_line, warnings_as_lines
 from mha_viz.corpus.sampling import name_sample
 from mha_viz.figures.caption import both
@@ -30,6 +31,7 @@ def options(used: Parser) -> None:
     words = f"output of a head that is switched off: {', '.join(OVER_CORPUS)} (default: {METHODS[0]})"
     used.add_argument("--method", default=METHODS[0], choices=OVER_CORPUS, metavar="NAME", help=words)
     means_option(used)
+    recipes_option(used)
     most_option(used, *MOST)
     device_option(used)
     cluster_options(used)
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> None:
                 method=args.method,
                 most=args.most,
                 means=means_corpus(args, cluster),
+                recipes=recipes_of(args),
                 progress=progress,
                 client=cluster and cluster.client,
             )

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from mha_viz.analysis.described import KIND_OF, HeadRecipe, of_heads, shipped
+from mha_viz.analysis.described import KIND_OF, HeadRecipe, known, of_heads
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_roles
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES
 from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_words import (
@@ -58,14 +59,18 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
     }
 
 
-@lru_cache(maxsize=8)
 def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
     """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
     number of a rule and a share; and, not known without a text, ``cells`` of each rule, ``here``, ``annotated``. None
     if the model has no recipes. To be copied, not changed: every reading gets the same object."""
-    recipes, heads = shipped(model, revision), of_heads(model, revision)
+    recipes = known(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None
+    return _recipes_of(recipes, of_heads(model, revision))
+
+
+@lru_cache(maxsize=8)
+def _recipes_of(recipes: Recipes, heads: tuple[HeadRecipe, ...]) -> dict[str, Any]:
     numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
     return {
         "on": str(recipes.facts["corpus"]).removesuffix(".conllu"),

@@ -70,8 +70,8 @@ def _says_all(attention: Attention, request: Request) -> bool:
         return True
     given = next(step.row.means for step in attention.made if step.row.name == "without")
     is_whole = not later_steps(attention) and len(attention.queries) <= LONGEST  # with the tokens that rules see
-    has_shipped = request.method == RECIPE and shipped(attention.model, attention.revision) is not None
-    return is_whole and has_shipped and given == digest(predicted(attention))
+    recipes = shipped(attention.model, attention.revision) if request.method == RECIPE else None
+    return is_whole and recipes is not None and given == digest(predicted(attention, recipes))
 
 
 def _call(request: Request, revision: str) -> str:

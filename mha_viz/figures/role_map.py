@@ -15,7 +15,7 @@ from mha_viz.figures.caption import both
 from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
 from mha_viz.figures.effects import frame_of, numbered_axis, on_squares
 from mha_viz.figures.glosses import rule_plainly
-from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, by_head, described, short
+from mha_viz.figures.role_words import COLOURS, KIND_COLOURS, STATE_WORDS, by_head, described, short
 from mha_viz.figures.theme import Theme, ink_on
 from mha_viz.numerals import signed
 
@@ -51,6 +51,7 @@ def role_map(
         [
             *(series for role in present for series in _of_role(role, roles, shape, theme)),
             *_bars(recipes, theme),
+            *_key(findings, theme),
             squares,
         ],
         [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
@@ -82,6 +83,13 @@ def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int]
     )
 
 
+def _key(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:
+    """What the signs in cells mean, in the legend, where no square stands before them."""
+    for state, sign in SIGNS.items():
+        if any(finding.state == state for finding in findings):
+            yield Points([None], [None], 0, theme.paper, name=f"{escape(sign)} {STATE_WORDS[state]}")
+
+
 def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
     """A line below each cell: what each kind of rule takes of the head's attention, in one order; the rest is
     empty."""
@@ -106,15 +114,14 @@ def strength(finding: Finding) -> float:
 
 
 def _cell(findings: Sequence[Finding]) -> str:
-    """ "case<br>+2", or "case +2<br>< rule" where the head has a state beside a rule."""
+    """ "case<br>+2", or "case<br>< +2" where the head has a state beside a rule."""
     if not findings:
         return "·"
     more = len({(f.role, short(f)) for f in findings}) - 1
     name = short(findings[0])
     cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
-    sign = SIGNS.get(findings[0].state)
-    parts = (escape(cut), f"+{more}" * bool(more))
-    return f"{' '.join(filter(None, parts))}<br>{escape(sign)} rule" if sign else "<br>".join(filter(None, parts))
+    below = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), f"+{more}" * bool(more))))
+    return "<br>".join(filter(None, (escape(cut), below)))
 
 
 def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:

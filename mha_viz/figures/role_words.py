@@ -47,7 +47,7 @@ FEW_DOCUMENTS = "few documents: speaks of these alone"
 STATE_WORDS = {BEATS: "beats the rule", EQUALS: "equals the rule", BELOW: "below the rule"}  # of a head
 # Of each kind of role that has one: the strongest simple rule, and what it knows that the head does not.
 RULES = {SYNTAX: "the rule by parts of speech", COREFERENCE: "the rule of agreement"}
-TOLD = {
+WHAT_RULES_KNOW = {
     SYNTAX: "The rule is told the parts of speech; the head finds them itself.",
     COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
 }
@@ -146,7 +146,7 @@ def does_at_a_glance(finding: Finding, after: Finding | None = None) -> str:
     the same measure the score stands alone: "form of “be” → its predicate, 61%"."""
     says = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
     score = percent(finding.score, 0)
-    there = _there(finding, lambda there: there.score) if finding.state else ""
+    there = _on_other_corpus(finding, lambda there: there.score) if finding.state else ""
     return f"{link(finding.detail) or finding.detail}, {says.format(score)}{there}"
 
 
@@ -154,7 +154,7 @@ def beside_at_a_glance(finding: Finding, after: Finding | None = None) -> str:
     """ "below the rule, 69% (GUM 74%)", or "even attention 5%": what the score is compared with."""
     best = percent(best_baseline(finding)[1], 0)
     if finding.state:
-        return f"{STATE_WORDS[finding.state]}, {best}{_there(finding, lambda there: there.upos)}"
+        return f"{STATE_WORDS[finding.state]}, {best}{_on_other_corpus(finding, lambda there: there.upos)}"
     rule = _OFTEN[measure(finding)][1]
     return f"{rule.removeprefix('simple ') if _is_repeated(finding, after) else rule} {best}"
 
@@ -163,7 +163,7 @@ def _is_repeated(finding: Finding, after: Finding | None) -> bool:
     return after is not None and measure(after) == measure(finding)
 
 
-def _there(finding: Finding, score: Callable[[Elsewhere], float]) -> str:
+def _on_other_corpus(finding: Finding, score: Callable[[Elsewhere], float]) -> str:
     """ " (GUM 74%)": a score on the other corpus."""
     there = finding.elsewhere
     return f" ({_in_short(there.corpus)} {percent(score(there), 0)})" if there and not math.isnan(score(there)) else ""
@@ -186,7 +186,7 @@ def beside_rule(finding: Finding, digits: int = 0) -> str:
         elsewhere = (
             f"; on {_in_short(there.corpus)}{'' if there.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
         )
-    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}.", TOLD[finding.role]]
+    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}.", WHAT_RULES_KNOW[finding.role]]
     if beside.choice_n >= CASES:
         choice, nearest = percent(beside.choice, digits), percent(beside.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")

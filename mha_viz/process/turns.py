@@ -179,8 +179,8 @@ class Turns:
 
     def _rate(self) -> float:
         """The seconds that a character of text takes, as far as the work within WINDOW tells."""
-        known = [done for done in self._done if done.seconds and done.characters]
-        return sum(done.seconds for done in known) / max(1, sum(done.characters for done in known))
+        timed = [done for done in self._done if done.seconds and done.characters]
+        return sum(done.seconds for done in timed) / max(1, sum(done.characters for done in timed))
 
     def _take(self) -> tuple[str, Hashable, _Waiting | None]:
         """Take a request of the visitor whose turn it is, who is last in line after that."""

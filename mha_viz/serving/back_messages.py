@@ -132,7 +132,9 @@ RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
 # What must be there, or Streamlit writes to its log that it is not.
 _NEEDED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
 COSTS = {"file_urls_request": 4.0, "backend_operation_request": 4.0}  # of a message; of another kind it is 1
-_BYTES = 100_000  # that cost as much as a message: a text of two megabytes waits for a second
+# That cost as much as a message. The largest of ordinary use, of a page with 20 kB of annotation in its address, has
+# 63 kB, of which a tab may send eight at once.
+_BYTES = 10_000
 
 _VARINT, _FIXED, _LENGTH, _FIXED_32 = 0, 1, 2, 5  # how a value is written
 _WRITTEN = {

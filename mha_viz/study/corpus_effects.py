@@ -24,7 +24,9 @@ from mha_viz.analysis.corpus_effects import (
     effect_rows,
     variants_of,
 )
+from mha_viz.analysis.described import kept_shares, of_model
 from mha_viz.analysis.effects import Numbers
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
 from mha_viz.corpus.sampling import choose_step, take_every
@@ -34,7 +36,7 @@ from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, SumsUnsa
 from mha_viz.models import ablation, answers
 from mha_viz.models.encoder import Encoder
 from mha_viz.quotes import quoted
-from mha_viz.request import MASK, RESAMPLE, TEXT, Question, Request
+from mha_viz.request import MASK, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
 from mha_viz.study.effects import Instead, check_method, lost_each, substitute, values_without
 from mha_viz.study.run import SAVE_SECONDS, Progress
 from mha_viz.study.taken import Taken, read_taken
@@ -69,6 +71,7 @@ class EffectSettings(NamedTuple):
     same_role: Sequence[AnyHead] = ()
     most: int = MOST
     means: Any = None  # Source, Weights, Averages, or for a cluster a Layout
+    recipes: Recipes | None = None  # by default those that are known of the model
 
 
 # A cache: for an annotated sentence and the heads that are off, the change of the last states, [token].
@@ -96,7 +99,7 @@ class Measurement:
         states: TokenChanges | None = None,
         file: Path | None = None,
     ) -> None:
-        request, relation, direction, same_role, most, means = settings
+        request, relation, direction, same_role, most, means, recipes = settings
         self._corpus = _checked(corpus, relation, direction, most)
         off = ablation.existing(encoder, request.off)
         if not off:
@@ -106,6 +109,7 @@ class Measurement:
         self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
         self._measure = _measure(encoder)
         self._method, self.averages = request.method, Averages()
+        self.recipes = recipes_by(encoder, request.method, recipes)
         self._averaged = self._to_average(request.method, means)
         self._states = {} if states is None else states
         self._first, self._file, self._saved = first, file, time.monotonic()
@@ -120,7 +124,7 @@ class Measurement:
             if means is not None:
                 which = " or ".join(FROM_CORPUS)
                 raise SettingError(f"means go with the method {which}, not {quoted(method)}.", "Leave one of them out.")
-            check_method(self._encoder, method)
+            check_method(self._encoder, method, recipes=self.recipes)
             return None
         if method == RESAMPLE and isinstance(means, np.ndarray):
             raise SettingError("Random sentences cannot be drawn from mean outputs.", "Give a corpus as means.")
@@ -167,7 +171,7 @@ class Measurement:
         encoder, averages = self._encoder, self.averages
         values = None if averages.values is None else averages.values.tolist()
         over = [averages.sentences, values] if self._averaged is None else self._averaged.digest
-        of_words = (self._relation, self._direction, self._most, self._step, self._first)
+        of_words = (self._relation, self._direction, self._most, self._step, self._first, digest_of(self.recipes))
         facts = (FORMAT, __version__, encoder.name, encoder.revision, self._corpus.digest, self._method)
         return hashlib.sha256(json.dumps([*facts, *of_words, self._variants, over]).encode()).hexdigest()
 
@@ -285,11 +289,27 @@ class Measurement:
 
     def _by(self, gold: Sentence) -> Instead:
         """What replaces the outputs of heads in a sentence."""
-        return partial(substitute, means=self.averages.values, gold=gold, sentences=self.averages.sentences)
+        return partial(
+            substitute, means=self.averages.values, gold=gold, sentences=self.averages.sentences, recipes=self.recipes
+        )
 
     @property
     def _off(self) -> list[tuple[Head, ...]]:
         return [variant.heads for variant in self._variants]
+
+
+def recipes_by(encoder: Encoder, method: str, recipes: Recipes | None) -> Recipes | None:
+    """The recipes that a method needs: these or those that are known of the model. Raises SettingError if there are
+    none, or recipes are given for another method."""
+    if method != RECIPE:
+        check_method(encoder, METHODS[0] if recipes is None else method, recipes=recipes)
+        return None
+    return recipes or of_model(encoder.name, encoder.revision)
+
+
+def digest_of(recipes: Recipes | None) -> str:
+    """A digest of the shares of recipes, on which what they predict depends."""
+    return "" if recipes is None else hashlib.sha256(kept_shares(recipes).tobytes()).hexdigest()
 
 
 class _Ends(NamedTuple):

@@ -9,9 +9,10 @@ import numpy as np
 
 from mha_viz.analysis import effects as analysis
 from mha_viz.analysis.answers import cosines, divergences, listed
-from mha_viz.analysis.described import of_model, predicted
+from mha_viz.analysis.described import kept_shares, of_model, predicted
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MOST_SWITCHED, Removal, Switch, switch
 from mha_viz.analysis.removal import removal as each_removal
 from mha_viz.analysis.rules import RuleText
@@ -40,12 +41,14 @@ def substitute(
     means: Weights | None = None,
     gold: Sentence | None = None,
     sentences: Sequence[Sequence[str]] = (),
+    recipes: Recipes | None = None,
 ) -> ablation.Substitute:
     """What replaces the outputs of heads that are off, by the method of a request, in one of its ``passes``.
 
     ``means``: as for :func:`mha_viz.models.ablation.substitute`. ``gold``: the request's words with their annotation,
     which rules of recipes may need. ``sentences``: those that the method "resample" draws from, by default the built-in
-    ones. Raises the errors of :mod:`mha_viz.models.other_texts` and :func:`mha_viz.analysis.described.predicted`.
+    ones. ``recipes``: by default those that are known of the model. Raises the errors of
+    :mod:`mha_viz.models.other_texts` and :func:`mha_viz.analysis.described.predicted`.
     """
     texts, words, method = request.passes[place], () if place else request.words, request.method
     if request.question is not None and not request.question.is_off_in(place):
@@ -56,14 +59,17 @@ def substitute(
         means = other_texts.outputs_for(encoder, method, encoder.pieces(*texts, words), request.source, sentences)
     elif method == RECIPE:
         seen = RuleText(gold, encoder.read_words(words), bool(encoder.causal)) if words and gold else None
-        means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts), text=seen)
+        means = predicted(encoder.encode_words(words) if words else encoder.encode(*texts), recipes, seen)
     return ablation.substitute(encoder, method, means)
 
 
-def check_method(encoder: Encoder, method: str, means: Weights | None = None) -> None:
-    """Raise SettingError for an unknown method, and where what it needs of this model is missing."""
+def check_method(encoder: Encoder, method: str, means: Weights | None = None, recipes: Recipes | None = None) -> None:
+    """Raise SettingError for an unknown method, where what it needs of this model is missing, and for recipes beside
+    another method."""
+    if recipes is not None and method != RECIPE:
+        raise SettingError(f"Recipes are given, and heads are switched off by {method}.", 'Set method="recipe" alone.')
     if method == RECIPE:
-        of_model(encoder.name, encoder.revision)
+        kept_shares(recipes or of_model(encoder.name, encoder.revision))
     elif method not in (TEXT, RESAMPLE):
         ablation.substitute(encoder, method, means)
 

@@ -17,7 +17,7 @@ from mha_viz.attention import Weights
 from mha_viz.corpus.sampling import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
-from mha_viz.study.measures import Drawn, ReadShard, Texts, plain_shard
+from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
 from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums
 
@@ -31,7 +31,7 @@ class OfRecipes(NamedTuple):
     ``shares`` for each pass: those [class, head, rule] of each recipe that is applied to its weights."""
 
     step: int
-    drawn: Drawn
+    drawn: DrawnTogether
     shares: Mapping[str, Sequence[Numbers]]
     has_cases: bool = False
 
@@ -71,7 +71,7 @@ class OfRecipes(NamedTuple):
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in total._asdict().items()}
 
 
-def cells(heads: int, recipes: int) -> int:
+def count_cells(heads: int, recipes: int) -> int:
     """How many sums a document has in a model with this many heads in all."""
     return HALVES * heads * (recipes + 1)
 

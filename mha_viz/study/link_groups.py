@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis.described import shares_of, shipped
+from mha_viz.analysis.described import known, shares_of
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, drawn_links, groups_of, maps
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES, Numbers, RuleText
@@ -51,9 +51,9 @@ def link_groups(
     Each link stands for the same share of the head's attention. A group is what one rule of the head's recipe takes, or
     unexplained links whose queries and keys are alike (k-medoids; as many groups as the silhouette suggests, or one),
     named by their five commonest pairs of words. ``corpus`` and ``model`` are as for ``profile``; ``head`` is a name
-    such as "L3H1"; ``recipes``: by default those that come with the model, else the head's recipe is chosen on every
-    second sentence that is read. ``most``: how many sentences are read, at most: of N, every ⌈N / most⌉-th; ``links``:
-    how many are drawn. ``progress`` is called as the work goes on.
+    such as "L3H1"; ``recipes``: by default those that are known of the model, its own or shipped ones, else the head's
+    recipe is chosen on every second sentence that is read. ``most``: how many sentences are read, at most: of N, every
+    ⌈N / most⌉-th; ``links``: how many are drawn. ``progress`` is called as the work goes on.
 
     Raises CorpusError, SettingError, UnknownHead; ModelError's family, with the reason for families whose queries and
     keys cannot be shown.
@@ -84,7 +84,7 @@ def grouping(
     chosen = Head.among(head, encoder.layers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)
-    return _grouping(encoder, corpus, chosen, recipes or shipped(encoder.name, encoder.revision), most, links)
+    return _grouping(encoder, corpus, chosen, recipes or known(encoder.name, encoder.revision), most, links)
 
 
 def _grouping(

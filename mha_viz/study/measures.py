@@ -10,7 +10,7 @@ from mha_viz.analysis import metrics
 from mha_viz.analysis.coreference import Coreference
 from mha_viz.analysis.distance import Distances
 from mha_viz.analysis.metrics import Patterns
-from mha_viz.analysis.nearest import Rules, choose_rules, tally
+from mha_viz.analysis.nearest import RuleOfRows, choose_rules, tally
 from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
@@ -39,10 +39,10 @@ class ReadShard:
     first: int
     labels: Sequence[str]
     trees: dict[int, Tree]
-    rules: Rules = field(default_factory=dict)
+    rules: RuleOfRows = field(default_factory=dict)
 
 
-class Drawn(NamedTuple):
+class DrawnTogether(NamedTuple):
     """Which sentences are drawn together: those of a document or, ``by_sentence``, each alone; of many, as many as have
     the same first ``bits`` of a digest."""
 
@@ -50,7 +50,7 @@ class Drawn(NamedTuple):
     bits: int | None
 
     @classmethod
-    def of(cls, documents: Sequence[str], cells: int) -> Drawn:
+    def of(cls, documents: Sequence[str], cells: int) -> DrawnTogether:
         """For sentences of these documents, each of which is drawn alone if the corpus names none. ``cells``: how many
         sums each document has."""
         by_sentence = len({*documents}) < 2
@@ -62,7 +62,7 @@ class Drawn(NamedTuple):
         return unit if self.bits is None else block(unit, self.bits)
 
 
-def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: Drawn) -> ReadShard:
+def plain_shard(encoder: Encoder, corpus: Corpus | Gap, first: int, step: int, drawn: DrawnTogether) -> ReadShard:
     """Every ``step``-th sentence of a corpus, as the model reads them, without their annotation, and numbered anew."""
     assert isinstance(corpus, Corpus)
     some, before = tuple(take_every(step, corpus.sentences, first)), count_every(step, first)
@@ -121,7 +121,7 @@ class OfProfile(NamedTuple):
     that they are chosen here."""
 
     has_cases: bool = True
-    rules: Rules | None = None
+    rules: RuleOfRows | None = None
 
     def definition(self) -> list[object]:
         """The definitions, the rules that are given, and the measures that others have registered."""

@@ -64,10 +64,11 @@ def without(
     ``method``: what replaces their outputs: zero, mean, uniform, recipe, resample or text. ``means``: for "mean", the
     mean outputs [layer, head, d_head] over a corpus (``means_over``). ``words``: the sentence as words, in place of
     ``text``. ``source``: by the method "text", the other text on which the heads' outputs are taken; by "resample",
-    they are taken on random ones of the built-in sentences. ``recipes``: by the method "recipe", those that predict
-    the weights, from :func:`mha_viz.recipes` or ``open_recipes``; by default the ones that come with the model; or the
-    predicted weights themselves as ``means`` [layer, head, query, key]. Raises the errors of ``encode``, UnknownHead,
-    and SettingError for an unknown method, and where what it needs of this model is missing.
+    they are taken on random ones of the built-in sentences. ``recipes``: by the method "recipe", those that predict the
+    weights, from :func:`mha_viz.recipes` or ``open_recipes``; by default those in a folder that MHA_VIZ_PROFILES names,
+    or that come with the app; or the predicted weights themselves as ``means`` [layer, head, query, key]. Raises the
+    errors of ``encode``, UnknownHead, and SettingError for an unknown method, and where what it needs of this model is
+    missing.
 
     >>> mv.without(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made
     ('typed', 'without L0H1: recipe')
@@ -87,15 +88,16 @@ def effects(
     *,
     means: Weights | None = None,
     sentences: Sequence[Sequence[str]] = (),
+    recipes: Recipes | None = None,
     **fields: Unpack[RequestFields],
 ) -> Effects:
     """The effect of switching off each head alone on one text: on its sentence vector, on each token, on later heads
     and, where the model has an answer to give, on the answer.
 
     ``fields``: the question and how heads are off (:class:`RequestFields`). ``means``: [layer, head, d_head], for the
-    method "mean". ``sentences``: lists of words, those that "resample" draws from; by default the built-in ones. A text
-    with a masked token, or of a causal model, is asked about by itself. Raises as
-    :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
+    method "mean". ``sentences``: lists of words, those that "resample" draws from; by default the built-in ones.
+    ``recipes``: as for :func:`mha_viz.without`. A text with a masked token, or of a causal model, is asked about by
+    itself. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
 
     >>> alone = mv.effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
     >>> alone.table()["rank"].idxmin()  # without which head the answer changes most
@@ -103,7 +105,7 @@ def effects(
     """
     encoder = in_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    by = _instead(encoder, request, means, sentences)
+    by = _instead(encoder, request, means, sentences, recipes)
     if (request.place, request.word, request.other, request.off_in) != (None, "", "", BOTH) or answers.predicts(
         encoder, text, pair
     ):
@@ -120,13 +122,14 @@ def answer(
     tap: Callable[[Any], Tap] | None = None,
     means: Weights | None = None,
     sentences: Sequence[Sequence[str]] = (),
+    recipes: Recipes | None = None,
     **fields: Unpack[RequestFields],
 ) -> Answer:
     """The answer of the model to a text, before and after ``heads`` are switched off at once; without heads, the
     answer of the whole model.
 
     ``tap``: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
-    ``other``, it reads the texts that ``off_in`` says. ``fields``, ``means`` and ``sentences`` are as for
+    ``other``, it reads the texts that ``off_in`` says. ``fields``, ``means``, ``sentences`` and ``recipes`` are as for
     :func:`mha_viz.effects`. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`, and
     SettingError for heads and a tap at once.
 
@@ -136,7 +139,7 @@ def answer(
     """
     encoder = in_one_stack(encoder)
     request = Request(text=text, pair=pair, **fields)
-    by = _instead(encoder, request, means, sentences)
+    by = _instead(encoder, request, means, sentences, recipes)
     question = question_of(encoder, request)
     request = request.about(question)
     if tap is None:
@@ -189,12 +192,14 @@ def smallest_switch(
     means: Weights | None = None,
     source: str = "",
     sentences: Sequence[Sequence[str]] = (),
+    recipes: Recipes | None = None,
 ) -> Switch:
     """The smallest set of heads, found greedily, without which ``word`` is the answer; at most ``most`` of them. A
     smaller one may exist.
 
-    ``place``: the masked token, if there are several. ``method``, ``means``, ``source`` and ``sentences`` are as for
-    :func:`mha_viz.effects`. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
+    ``place``: the masked token, if there are several. ``method``, ``means``, ``source``, ``sentences`` and ``recipes``
+    are as for :func:`mha_viz.effects`. Raises as :func:`mha_viz.models.answers.question_about` and
+    :func:`mha_viz.without`.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
     >>> switch = mv.smallest_switch(mv.load("toy"), text, "he", method="text", source=other)
@@ -203,7 +208,7 @@ def smallest_switch(
     """
     encoder = in_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
-    by = _instead(encoder, request, means, sentences)
+    by = _instead(encoder, request, means, sentences, recipes)
     return study.smallest_switch(encoder, request.about(question_of(encoder, request)), most, by=by)
 
 
@@ -235,7 +240,13 @@ def _of_heads(
     return OfHeads(encoder.name, text, name, question.score, measure(encoder, question, text, pair))
 
 
-def _instead(encoder: Encoder, request: Request, means: Weights | None, sentences: Sequence[Sequence[str]]) -> Instead:
+def _instead(
+    encoder: Encoder,
+    request: Request,
+    means: Weights | None,
+    sentences: Sequence[Sequence[str]],
+    recipes: Recipes | None,
+) -> Instead:
     """What replaces the outputs of heads that are off. Raises SettingError for what does not go with the method."""
     method = request.method
     given = (("means", means is not None, "mean"), ("source", request.source, TEXT), ("sentences", sentences, RESAMPLE))
@@ -244,5 +255,5 @@ def _instead(encoder: Encoder, request: Request, means: Weights | None, sentence
             raise SettingError(
                 f"{name}= goes with the method “{of}”, and this is “{method}”.", "Leave one of them out."
             )
-    check_method(encoder, method, means)
-    return partial(substitute, means=means, sentences=sentences)
+    check_method(encoder, method, means, recipes)
+    return partial(substitute, means=means, sentences=sentences, recipes=recipes)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Weights
 from mha_viz.corpus.sources import Source, open_corpus
@@ -35,6 +36,7 @@ def effect(
     same_role: Sequence[AnyHead] = (),
     most: int = MOST,
     means: Source | Weights | None = None,
+    recipes: Recipes | None = None,
     device: str = "cpu",
     progress: Callable[[Progress], None] | None = None,
     client: Client | None = None,
@@ -50,9 +52,10 @@ def effect(
 
     ``corpus`` and ``model`` are as for ``profile``; ``method`` is "zero", "mean", "uniform", "recipe", or "resample":
     the output on random sentences of the corpus. ``means``: what the means are over, or random sentences are from,
-    another corpus in place of this one, or the mean outputs themselves [layer, head, d_head]. ``most``: how many
-    sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th. ``progress`` is called after each sentence.
-    ``client``: a Dask client, whose workers read the files, as for ``profile``.
+    another corpus in place of this one, or the mean outputs themselves [layer, head, d_head]. ``recipes``: as for
+    :func:`mha_viz.without`. ``most``: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th.
+    ``progress`` is called after each sentence. ``client``: a Dask client, whose workers read the files, as for
+    ``profile``.
 
     Raises CorpusError, also if the corpus lacks the relation; SettingError; UnknownHead; ModelError's family;
     ClusterError.
@@ -62,7 +65,7 @@ def effect(
     """
     encoder = one_stack(model, device)
     request = Request(off=ablation.existing(encoder, heads), method=method)
-    settings = EffectSettings(request, relation, direction, same_role, most, means)
+    settings = EffectSettings(request, relation, direction, same_role, most, means, recipes)
     _, measure = measurements(encoder, corpus, client)
     run = measure(settings)
     for done in run.sentences():

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
-from mha_viz.analysis.described import unexplained
+from mha_viz.analysis.described import predicted, unexplained
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.rollout import rollout
+from mha_viz.attention.steps import UNEXPLAINED
 from mha_viz.browser import quantities
 from mha_viz.browser.quantities import Quantity
 from mha_viz.corpus import grammar
 from mha_viz.models import ablation, gradients
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.norms import norm_weighted
-from mha_viz.request import Request
+from mha_viz.request import METHODS, RECIPE, Request
 from mha_viz.study.one_text import question_of, without
 
 Compute: TypeAlias = Callable[[AnyModel, Request, "Weights | None"], Attention]
 
 
-def read(model: AnyModel, request: Request, means: Weights | None = None) -> Attention:
+def read(model: AnyModel, request: Request, means: Weights | None = None, recipes: Recipes | None = None) -> Attention:
     """What a model answers to a request: the requested quantity of every head, [layer, head, query, key].
 
     ``request``: its ``model`` is a name, for links; the one that answers is ``model``. ``means``: the mean outputs of
     the heads [layer, head, d_head], for heads that are off by the method "mean"
-    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. Raises SettingError for
-    what excludes each other, the errors of ``encode``, :func:`mha_viz.without`, and those of the quantity.
+    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. ``recipes``: for the
+    quantity "unexplained" and the method "recipe", from :func:`mha_viz.recipes` or ``open_recipes``; by default those
+    in a folder that MHA_VIZ_PROFILES names, or that come with the app. Raises SettingError for what excludes each
+    other, the errors of ``encode``, :func:`mha_viz.without`, and those of the quantity.
 
     >>> toy = mv.load("toy")
     >>> mv.read(toy, mv.Request("toy", "the dog barks .", off=(mv.Head(0, 1),), method="recipe")).made
     ('typed', 'without L0H1: recipe')
     """
-    return _computed[request.checked().quantity](model, request, means)
+    quantity = request.checked().quantity
+    if recipes is not None:
+        if request.off and request.method == RECIPE:
+            whole = _weights(model, replace(request, off=(), method=METHODS[0]), None)
+            means = predicted(whole, recipes)
+        if quantity == UNEXPLAINED.row.name:
+            return unexplained(_weights(model, request, means), recipes)
+    return _computed[quantity](model, request, means)
 
 
 def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:

@@ -32,8 +32,8 @@ from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread, pass_lock
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, as_measured, one_stack
-from mha_viz.study.explained import Explained, OfRecipes, cells
-from mha_viz.study.measures import Drawn
+from mha_viz.study.explained import Explained, OfRecipes, count_cells
+from mha_viz.study.measures import DrawnTogether
 from mha_viz.study.plan import batches
 from mha_viz.study.run import SEED, Progress, sums_of
 from mha_viz.study.sums import PASSES, write
@@ -294,7 +294,7 @@ class _Study:
             self.progress(Progress(round(1000 * (begins + part * (number + so_far.fraction))), 1000))
 
         corpus, models = self.corpora[number], self.models[: len(shares)]
-        drawn = Drawn.of(self._documents(corpus), cells(self.heads, sum(map(len, shares.values()))))
+        drawn = DrawnTogether.of(self._documents(corpus), count_cells(self.heads, sum(map(len, shares.values()))))
         kind = OfRecipes(self._step(corpus), drawn, shares)
         folder = self.folder / f"{CORPUS_FOLDER}{number}" if self.folder else None
         if self.cluster:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mha_viz.analysis.described import averaged, shares_of
+from mha_viz.analysis.described import average_shares, shares_of
 from mha_viz.analysis.recipe_tables import HEADINGS, STABILITY, Recipes
 from mha_viz.analysis.rules import NAMES, Numbers
 from mha_viz.corpus.sources import Source
@@ -60,7 +60,7 @@ def _with(recipes: Recipes, corpus: str, theirs: Numbers) -> Recipes:
     """``theirs`` [class, head, rule], chosen on another corpus, compared with those of ``recipes``."""
     import pandas as pd
 
-    one, other = (averaged(recipes, shares) for shares in (shares_of(recipes), theirs))  # [head, rule]
+    one, other = (average_shares(recipes, shares) for shares in (shares_of(recipes), theirs))  # [head, rule]
     overlap, largest = np.minimum(one, other).sum(axis=1), [shares.argmax(axis=1) for shares in (one, other)]
     common = np.logical_and(one, other).sum(axis=1) / np.logical_or(one, other).sum(axis=1)
     rows = [

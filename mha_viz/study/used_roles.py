@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mha_viz.analysis.corpus_effects import CorpusEffect
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.profile import HEADINGS, Profile
+from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source
@@ -48,6 +49,7 @@ def used_roles(
     method: str = METHODS[0],
     most: int = MOST,
     means: Source | None = None,
+    recipes: Recipes | None = None,
     device: str = "cpu",
     progress: Callable[[float], None] = lambda _: None,
     client: Client | None = None,
@@ -55,8 +57,9 @@ def used_roles(
     """The profile with a table ``used``: for each of its roles of syntax and coreference, what switching the head off
     does to the words that it attends from, compared with every other head of its layer without the role, over a corpus.
 
-    ``model``: its encoder, if already loaded. ``method``, ``most``, ``means``, ``device`` and ``client`` are as for
-    ``effect``; ``progress`` is called with the share that is done. A role without a case in the corpus has no row.
+    ``model``: its encoder, if already loaded. ``method``, ``most``, ``means``, ``recipes``, ``device`` and ``client``
+    are as for ``effect``; ``progress`` is called with the share that is done. A role without a case in the corpus has
+    no row.
 
     Raises CorpusError if no role can be measured, SettingError for a model that is not the profile's, and as
     ``effect``.
@@ -75,10 +78,8 @@ def used_roles(
     rows: list[tuple[object, ...]] = []
     averages: Source | Averages | None = means
     for number, (role, heads) in enumerate(roles.items()):
-        of_role = EffectSettings(
-            Request(off=tuple(heads), method=method), role.relation, role.direction, (), most, averages
-        )
-        run = measure(of_role)
+        request, words = Request(off=tuple(heads), method=method), (role.relation, role.direction, ())
+        run = measure(EffectSettings(request, *words, most, averages, recipes))
         for done in run.sentences():
             progress((number + done.done / done.total) / len(roles))
         averages = run.averages if method in FROM_CORPUS else None

@@ -16,7 +16,7 @@ from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.study.measures import Drawn, ReadShard, Texts, plain_shard
+from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
 from mha_viz.study.recipes import check_most
 from mha_viz.study.run import Progress, sums_of
 from mha_viz.study.sums import PASSES, Sums
@@ -91,7 +91,7 @@ class OfWhy(NamedTuple):
     """Sums over every ``step``-th sentence, by what is ``drawn`` together."""
 
     step: int
-    drawn: Drawn
+    drawn: DrawnTogether
     has_cases: bool = False
 
     def definition(self) -> list[object]:
@@ -115,7 +115,7 @@ class OfWhy(NamedTuple):
 
 def _kind(encoder: Encoder, documents: Sequence[str], step: int) -> OfWhy:
     """What is summed over sentences of these documents."""
-    return OfWhy(step, Drawn.of(documents, cells(encoder.layers * encoder.heads)))
+    return OfWhy(step, DrawnTogether.of(documents, cells(encoder.layers * encoder.heads)))
 
 
 def _add(encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:

@@ -45,7 +45,8 @@ function linkOf(answer, open, index) {
     open(index);
   };
   const measured = score ? [make("b", {}, score), ` baseline ${baseline} (${rule})`] : [];
-  const trust = standing ? [make("i", { class: /^established(, beats the rule)?$/.test(standing) ? "sure" : "" }, standing)] : [];
+  const sure = /^established(, beats the rule)?$/.test(standing) ? "sure" : "";
+  const trust = standing ? [make("i", { class: sure }, standing)] : [];
   return make(
     "a",
     { href, onclick },

@@ -32,6 +32,7 @@ from mha_viz.study.corpus_effects import (
     EffectSettings,
     Measurement,
     add_sentence,
+    digest_of,
     forms_of,
 )
 from mha_viz.study.run import Progress
@@ -58,8 +59,9 @@ class Cases(NamedTuple):
         of = ""
         if isinstance(means, Averages):
             of = tasks.digest(means.sentences if means.values is None else means.values.tolist())
-        request, *of_words = self.settings._replace(means=of, most=self.step)
+        request, *of_words = self.settings._replace(means=of, most=self.step, recipes=None)
         settings = [request.off, request.method, *of_words, part.first % self.step]
+        settings.append(digest_of(self.settings.recipes))
         return [FORMAT, part.shard.digest, part.kind, settings, part.first if self.drawn else None]
 
     def measured(self, model: tasks.WorkerModel, part: Part) -> Taken:
@@ -113,7 +115,8 @@ class ClusterMeasurement(Measurement):
         """Add one part after the other, once the mean outputs that heads are replaced by are known."""
         if self._averaged is not None:
             yield from self._average()
-        settings = self._settings._replace(means=self.averages if self._method in FROM_CORPUS else None)
+        means = self.averages if self._method in FROM_CORPUS else None
+        settings = self._settings._replace(means=means, recipes=self.recipes)
         drawn = self.measure == MASKED_WORD and not settings.relation
         cases = Cases(settings, self._step, self._layout.corpus, drawn)
         parts = [part for part in self._layout.parts if cases.sentences(part)]

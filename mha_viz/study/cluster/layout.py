@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mha_viz.analysis.nearest import Passed, Rules, choose_rules, tally
+from mha_viz.analysis.nearest import Passed, RuleOfRows, choose_rules, tally
 from mha_viz.analysis.syntax import Relations
 from mha_viz.corpus.cutting import Shard, ShardedFile, content
 from mha_viz.corpus.limits import MAX_LABELS
@@ -67,7 +67,7 @@ class Layout(NamedTuple):
 
     corpus: Corpus
     parts: tuple[Part, ...]
-    rules: Rules
+    rules: RuleOfRows
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
     return Layout(Corpus(name, (), digest, has_trees, has_chains), tuple(parts), _rules(parts, every))
 
 
-def _rules(parts: Sequence[Part], surveys: Sequence[Survey]) -> Rules:
+def _rules(parts: Sequence[Part], surveys: Sequence[Survey]) -> RuleOfRows:
     """The rules by parts of speech, chosen on the sentences with even numbers in the corpus."""
     relations = Relations((), {n for one in surveys for n in one.relations}, {t for one in surveys for t in one.upos})
     ways: Counter[Passed] = Counter()

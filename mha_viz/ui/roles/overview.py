@@ -71,7 +71,7 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
     apply_style("role_map")
     kinds = filters.from_url().kinds
     say_unused([f"kinds={one[:20]}" for one in address.now().get("kinds", "").split(".") if one and one not in COLOURS])
-    below = f"{_legend(evidence, kinds)}{_states(evidence, kinds)}{_bars(evidence)}"
+    below = f"{_legend(evidence, kinds)}{_bars(evidence)}{_states(evidence, kinds)}"
     st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{below}</div>')
 
 
@@ -207,7 +207,7 @@ def _states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
     if not rules:
         return ""
     marks = "".join(f'<span><s class="{state}"></s>{words.split()[0]}</span>' for state, words in STATE_WORDS.items())
-    return f'<div class="states">{marks}{" or ".join(rules)}</div>'
+    return f'<div class="states">{marks}{" or ".join(rules).replace("or the rule", "or")}</div>'
 
 
 def _bars(evidence: Evidence) -> str:
@@ -251,9 +251,9 @@ def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) ->
     of_one = used is not None
     opened = next((f for f in findings if f.state), None) if of_one else None
     body = "".join(
-        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_at_a_glance(f, after if of_one else None))}</b>; "
+        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_at_a_glance(f, after if of_one else None))}</b>"
+        f"{_used(used[f.detail]) if used and f.detail in used else '; '}"
         f"{_beside(f, after if of_one else None, f == opened)}"
-        f"{_used(used[f.detail]) if used and f.detail in used else ''}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, after in zip(findings, (None, *findings), strict=False)
@@ -267,11 +267,11 @@ def _beside(finding: Finding, after: Finding | None, is_open: bool) -> str:
     short, full = escape(beside_at_a_glance(finding, after)), escape(beside_rule(finding))
     if not full:
         return short
-    return f"<details{' open' * is_open}><summary>{short}</summary><small>{full}</small></details>"
+    return f"<details class='rule'{' open' * is_open}><summary>{short}</summary><small>{full}</small></details>"
 
 
 def _used(measure: str) -> str:
-    """The mark of a role that its head is used for."""
+    """The mark of a role that its head is used for, which ends a line."""
     return f", <details><summary>{most_in_words(measure)}</summary><span>{use_explained(measure)}</span></details>"
 
 

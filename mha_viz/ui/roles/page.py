@@ -10,6 +10,7 @@ from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN
 from mha_viz.errors import MhaVizError
 from mha_viz.models import catalog
+from mha_viz.study.own_profiles import own_profiles
 from mha_viz.training import toy_maps
 from mha_viz.ui import address, download_panel, inference, navigation
 from mha_viz.ui.address import Address
@@ -125,12 +126,12 @@ def _existing(evidence: Evidence, linked: Head | None) -> Head | None:
 def _choices(model: catalog.Model, corpus: str | None) -> str:
     """The controls for model and corpus. Returns the corpus to show."""
     names = [m.name for m in catalog.offered()]
-    names += [name for name in folder.models() if name not in names and not catalog.hosted()]
+    names += [name for name in own_profiles() if name not in names and not catalog.hosted()]
     names = names if model.name in names else [*names, model.name]
     shipped = shipped_evidence(model)
     is_built_in = shipped is not None and {p.corpus for p in shipped.profiles} <= {*BUILT_IN}
     offered = [c for c in CORPORA if (shipped or c != GOLD) and not (is_built_in and c == GRAMMAR)]
-    if model.name not in folder.models():
+    if model.name not in own_profiles():
         offered.remove(folder.CHOICE)
     in_link("corpus", offered, "(?![0-9a-f]{64}$).+")
     chosen = corpus if corpus in offered or (corpus and re.fullmatch("[0-9a-f]{64}", corpus)) else offered[0]
@@ -145,6 +146,7 @@ def _choices(model: catalog.Model, corpus: str | None) -> str:
     )  # fmt: skip
     if chosen == folder.CHOICE:
         folder.show_steps(model.name)
+    folder.show_unopened()
     if chosen not in CORPORA:
         st.button("Another file", key="another_file", on_click=_on_file)
     return chosen

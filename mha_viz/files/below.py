@@ -1,0 +1,33 @@
+"""What people have measured themselves: files in the folders that MHA_VIZ_PROFILES names, however deep."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SETTING = "MHA_VIZ_PROFILES"
+DEPTH, FOLDERS = 6, 2_000  # how deep is looked, and into how many folders
+
+
+def own_folders() -> list[Path]:
+    """The folders that MHA_VIZ_PROFILES names, which a colon separates, or a semicolon on Windows."""
+    return [Path(one.strip()) for one in os.environ.get(SETTING, "").split(os.pathsep) if one.strip()]
+
+
+def files_below(root: Path, name: str) -> list[Path]:
+    """The files with a name in a folder and in those below it, the nearest first; not in hidden ones. Of a folder that
+    is not there, or cannot be read, none."""
+    found, level = list[Path](), [root]
+    looked = 0
+    for _ in range(DEPTH):
+        below = list[Path]()
+        for folder in level[: FOLDERS - looked]:
+            looked += 1
+            try:
+                inside = sorted(folder.iterdir())
+            except OSError:
+                continue
+            found += [path for path in inside if path.name == name and path.is_file()]
+            below += [path for path in inside if not path.name.startswith(".") and path.is_dir()]
+        level = below
+    return found

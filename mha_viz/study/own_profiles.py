@@ -1,0 +1,59 @@
+"""The profiles in the folders that MHA_VIZ_PROFILES names, and why some of them cannot be opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from mha_viz.analysis import recipe_tables
+from mha_viz.analysis.profile import FACTS
+from mha_viz.errors import MhaVizError
+from mha_viz.files.below import SETTING, files_below, own_folders
+from mha_viz.models import catalog
+from mha_viz.quotes import quoted
+
+NAMED = 200  # characters of a path in a sentence
+
+
+def own_profiles() -> dict[str, list[Path]]:
+    """The folders of the profiles of each model, by its name; of each corpus the one that is found first."""
+    places: dict[str, dict[str, Path]] = {}
+    for file in _files():
+        model, corpus = _measured(file, file.stat().st_mtime_ns)
+        if model:
+            places.setdefault(model, {}).setdefault(corpus, file.parent)
+    return {model: [*of_model.values()] for model, of_model in places.items()}
+
+
+def unopened() -> Iterator[str]:
+    """What cannot be opened in these folders, a sentence for each: which folder, of which model, and why."""
+    for folder in own_folders():
+        name, files = quoted(str(folder), NAMED), files_below(folder, FACTS)
+        if not folder.is_dir():
+            yield f"{name}, which {SETTING} names, is not a folder."
+        elif not files and not files_below(folder, recipe_tables.FACTS):
+            yield f"In {name}, which {SETTING} names, is no profile: no {FACTS}, which a study writes last."
+        for file in files:
+            if not _measured(file, file.stat().st_mtime_ns)[0]:
+                yield f"{quoted(str(file), NAMED)} does not say which model was measured: it is no profile."
+    for model, (place, *_) in own_profiles().items():
+        try:
+            catalog.resolve(model)
+        except MhaVizError as error:
+            yield f"{quoted(str(place), NAMED)} is a profile of {quoted(model)}, which is not opened: {error.problem}"
+
+
+def _files() -> list[Path]:
+    return [file for folder in own_folders() for file in files_below(folder, FACTS)]
+
+
+@lru_cache(maxsize=1024)
+def _measured(file: Path, _: int) -> tuple[str, str]:
+    """The model of a profile, and the digest of its corpus; empty if it is not one of this program."""
+    try:
+        facts = json.loads(file.read_text("utf-8"))
+        return str(facts["model"]), str(facts.get("sha256", file.parent))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "", ""

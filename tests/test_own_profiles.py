@@ -1,0 +1,129 @@
+"""Profiles, and recipes, in the folders that MHA_VIZ_PROFILES names: opened on Roles however deep they are, or why
+not."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.analysis.described import described
+from mha_viz.analysis.profile import Profile
+from mha_viz.cli import serve
+from mha_viz.corpus import grammar
+from mha_viz.errors import CorpusError
+from mha_viz.figures.glosses import rule_plainly
+from mha_viz.files.below import DEPTH, SETTING, files_below
+from mha_viz.models import catalog
+from mha_viz.study.own_profiles import own_profiles, unopened
+from mha_viz.ui.parts import plain
+from tests.few_sentences import read_few
+from tests.page_session import PageSession
+
+pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
+
+
+@pytest.fixture(scope="module")
+def name(tiny_folder: Callable[[str], Path]) -> str:
+    return str(tiny_folder("bert"))
+
+
+@pytest.fixture(scope="module")
+def own(name: str) -> Profile:
+    return mv.profile(replace(grammar.corpus(20), name="my treebank"), name)
+
+
+def visit(monkeypatch: pytest.MonkeyPatch, named: Path, **url: Any) -> PageSession:
+    monkeypatch.setenv(SETTING, str(named))
+    read_few(monkeypatch)
+    return PageSession(url, "pages/55_roles.py")
+
+
+@pytest.mark.parametrize("below", ["", "CORPUS", "MODEL/CORPUS", "a/b/MODEL/CORPUS"])
+def test_a_profile_is_opened_however_deep_it_is(
+    below: str, name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.save(tmp_path / below)
+    page = visit(monkeypatch, tmp_path, model=name)
+    assert "my treebank" in page.said
+    assert own_profiles() == {name: [tmp_path / below]}
+    assert [*unopened()] == []
+
+
+def test_recipes_beside_it_are_on_the_card_of_a_head(
+    name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.save(tmp_path / "profile")
+    recipes = mv.recipes(grammar.corpus(20), name)
+    explained = recipes.tables["explained"].assign(even=0.1)  # of random weights, which are even, nothing is said
+    recipes = replace(recipes, tables={**recipes.tables, "explained": explained})
+    recipes.save(tmp_path / "recipes")
+    page = visit(monkeypatch, tmp_path, model=name, head="L0H1")
+    of_head = next(recipe for recipe in described(recipes) if str(recipe.head) == "L0H1")
+    words = of_head.words(rule_plainly, how_sure=True)
+    assert words.endswith("%] unexplained")
+    assert f"Usually {plain(words)}." in page.said
+
+
+def test_of_two_profiles_of_one_corpus_the_nearest_is_opened(
+    name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SETTING, os.pathsep.join([str(tmp_path / "none"), str(tmp_path)]))
+    for folder in ("a/earlier", "new"):
+        own.save(tmp_path / folder)
+    assert own_profiles() == {name: [tmp_path / "new"]}
+
+
+def test_what_is_not_opened_is_said_with_the_reason(
+    name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "is not a folder" in visit(monkeypatch, tmp_path / "none").said
+    assert "is no profile: no profile.json, which a study writes last" in visit(monkeypatch, tmp_path).said
+    replace(own, facts={**own.facts, "model": "/elsewhere/bert"}).save(tmp_path / "gone")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "profile.json").write_text(json.dumps(["another program's"]))
+    said = visit(monkeypatch, tmp_path).said
+    assert f"{tmp_path / 'gone'}” is a profile of “/elsewhere/bert”, which is not opened: " in said
+    assert "“/elsewhere/bert” is not a model." in said
+    assert f"{tmp_path / 'other' / 'profile.json'}” does not say which model was measured" in said
+    monkeypatch.setenv(catalog.ACCESS, "here")  # visitors from elsewhere do not learn the names of folders
+    assert str(tmp_path) not in visit(monkeypatch, tmp_path).said
+
+
+def test_a_folder_of_recipes_alone_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mv.open_recipes("toy").save(tmp_path / "recipes")
+    monkeypatch.setenv(SETTING, str(tmp_path))
+    assert [*unopened()] == []
+
+
+def test_files_are_looked_for_up_to_a_depth_and_not_in_hidden_folders(tmp_path: Path) -> None:
+    def made(*folders: str) -> Path:
+        file = tmp_path.joinpath(*folders, "x.json")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        return file
+
+    deepest, near = made(*"abcde"), made("z")
+    made(*"abcdef")
+    made(".hidden")
+    assert len("abcde") + 1 == DEPTH
+    assert files_below(tmp_path, "x.json") == [near, deepest]
+    assert files_below(tmp_path / "none", "x.json") == []
+
+
+def test_a_server_is_given_recipes_by_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(SETTING, str(tmp_path / "none"))
+    mv.open_recipes("toy").save(tmp_path / "own" / "toy")
+    serve.name_folders(tmp_path / "own")
+    assert os.environ[SETTING] == os.pathsep.join([str(tmp_path / "own"), str(tmp_path / "none")])
+    assert "none”, which MHA_VIZ_PROFILES names, is not a folder." in capsys.readouterr().err
+    with pytest.raises(CorpusError, match="holds no recipes that can be read"):
+        serve.name_folders(tmp_path / "none")

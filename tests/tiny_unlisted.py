@@ -35,7 +35,7 @@ FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
         "data2vec-text": ("roberta", {}),
         "deberta": ("bert", {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 16}),
         "deepseek_v2": ("gpt2", _MIXED | _LATENT | _HEAD),
-        "deepseek_v3": ("gpt2", _MIXED | _LATENT | _HEAD | {"first_k_dense_replace": 1}),
+        "deepseek_v3": ("gpt2", _MIXED | _LATENT | _HEAD | {"first_k_dense_replace": 1, "num_key_value_heads": 4}),
         "ernie": ("bert", {}),
         "esm": ("bert", {"position_embedding_type": "rotary", "token_dropout": False}),
         "eurobert": ("roberta", _SHARED | _HEAD),
@@ -76,6 +76,7 @@ def _config(family: str, tokenizer: Any, more: dict[str, Any]) -> Any:
     sizes |= {"max_position_embeddings": 66, "vocab_size": len(tokenizer)}
     names = {name: config.attribute_map.get(name, name) for name in sizes}
     ends = {f"{end}_token_id": getattr(tokenizer, f"{end}_token_id") for end in ("bos", "eos", "pad")}
+    ends = {name: 0 if end is None else end for name, end in ends.items()}
     given = {names[name]: size for name, size in sizes.items()} | ends
     for name in ("intermediate_size", "ffn_dim", "n_inner"):
         if hasattr(config, name):

@@ -18,6 +18,7 @@ import torch
 from transformers import (
     MODEL_MAPPING,
     AutoConfig,
+    AutoModel,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     PreTrainedModel,
@@ -103,7 +104,7 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
         )
     _check_dtype(text.model_type, name, dtype)
     tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
-    _check_size(MODEL_MAPPING[type(config)], folder, config, name)
+    _check_size(folder, config, name)
     model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
     if text is not config:
         model = _part(model, text, name)
@@ -143,12 +144,13 @@ def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
         )
 
 
-def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
+def _check_size(folder: Path, config: Any, name: str) -> None:
     """Raise ModelBroken for a config of a family without a row that describes a larger model than the files hold."""
     if is_listed(config.model_type):
         return  # its numbers have names that were checked before
     with torch.device("meta"):
-        described = sum(weights.numel() for weights in kind.from_config(config).parameters())
+        model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    described = sum(weights.numel() for weights in model.parameters())
     check_described(described, folder, quote_model(name), 1)
 
 
@@ -171,7 +173,7 @@ def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32)
             "Choose another model.",
         )
     source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
-    _check_size(AutoModelForSeq2SeqLM, folder, config, name)
+    _check_size(folder, config, name)
     model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name, dtype)
     return model.eval(), source, target, not missing
 

@@ -100,7 +100,9 @@ class EncoderDecoder(LoadedModel):
         source = self._read(text, pair)
         if part == ENCODER:
             weights = self._weights(source.ids, [], part)
-            return Attention(self.name, self.revision, source.tokenized(), weights, made=(*of_part(part, text), *self.how))
+            return Attention(
+                self.name, self.revision, source.tokenized(), weights, made=(*of_part(part, text), *self.how)
+            )
         is_written, read = not target.strip(), self._target(source, target)
         queries, keys = read.tokenized(), source.tokenized()
         weights = self._weights(source.ids, read.ids, part)

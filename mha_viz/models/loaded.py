@@ -17,7 +17,14 @@ from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
 from mha_viz.models.families import is_causal
 from mha_viz.models.folder import look_at
-from mha_viz.models.opening import own_or_decoder_s, piece_limit, reports_silenced, torch_device, torch_dtype, weights_digest
+from mha_viz.models.opening import (
+    own_or_decoder_s,
+    piece_limit,
+    reports_silenced,
+    torch_device,
+    torch_dtype,
+    weights_digest,
+)
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import DTYPES, in_dtype

@@ -72,7 +72,9 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         """As transformers returns them. Raises ModelUnsupported where it returns none, or stacks that do not fit."""
         some = torch.tensor([[0, 1]])
         outputs = _outputs(model, model, name, some, decoder_input_ids=some)
-        encoder, decoder, cross = ((len(maps), maps[0].shape[1]) for maps in (_maps(outputs, f, name) for f in _FIELDS.values()))
+        encoder, decoder, cross = (
+            (len(maps), maps[0].shape[1]) for maps in (_maps(outputs, f, name) for f in _FIELDS.values())
+        )
         if decoder != cross:
             raise ModelUnsupported(
                 f"The decoder of {quote_model(name)} attends to the target in {decoder[0]} layers and to the source in "
@@ -84,10 +86,16 @@ class UnlistedEncoderDecoder(EncoderDecoder):
     def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
         with cores.pass_lock:
             if part == ENCODER:
-                outputs, field = _outputs(self._model, self._model.get_encoder(), self.name, self._tokens(source)), "attentions"
+                outputs, field = (
+                    _outputs(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
+                    "attentions",
+                )
             else:
                 more = {"decoder_input_ids": self._tokens(target)}
-                outputs, field = _outputs(self._model, self._model, self.name, self._tokens(source), **more), _FIELDS[part]
+                outputs, field = (
+                    _outputs(self._model, self._model, self.name, self._tokens(source), **more),
+                    _FIELDS[part],
+                )
         maps = _maps(outputs, field, self.name)
         for slot, weights in zip(tap.weights, maps, strict=True):
             slot.copy_(weights[0])
@@ -103,7 +111,10 @@ def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -
     is_open = any(kind.kind is kind.VAR_KEYWORD for kind in accepts.values())
     given = {argument: value for argument, value in given.items() if argument in accepts or is_open}
     with _in_words(name), torch.inference_mode():
-        return part(**{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in given.items()}, output_attentions=True)
+        return part(
+            **{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in given.items()},
+            output_attentions=True,
+        )
 
 
 @contextmanager

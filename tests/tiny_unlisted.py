@@ -13,11 +13,9 @@ from transformers import (
     AutoModel,
     BertTokenizer,
     GPT2Tokenizer,
-    PreTrainedTokenizerFast,
     RobertaTokenizer,
 )
 
-from tests.tiny_encoder_decoders import ENCODER_HEADS, ENCODER_LAYERS
 from tests.tiny_models import HEADS, LAYERS, ROBERTA, WIDTH, biases, byte_level, wordpiece
 
 _MIXED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1}

@@ -125,14 +125,14 @@ def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Fac
         raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
 
 
-def of_text(config: Json) -> Json:
+def config_of_text(config: Json) -> Json:
     """The config of the model that reads text, inside that of one that reads images or sound, too."""
     inner = config.get("text_config")
     return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
 
 
 def _facts(row: Model, whole: Json, who: str) -> Facts:
-    config = of_text(whole)
+    config = config_of_text(whole)
     heads = _number(config, _HEADS)
     try:
         keys = families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
@@ -200,7 +200,7 @@ def stamps(folder: Path) -> Stamps:
 def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
     _check_tokenizer(folder, who)
     files = weight_files(folder, who)
-    text = of_text(config)
+    text = config_of_text(config)
     check_described(_parameters(text), folder, who)
     layers, heads, d_model = (_number(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
     megabytes = round(sum(f.stat().st_size for f in files) / 1e6)

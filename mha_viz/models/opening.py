@@ -104,7 +104,7 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
         )
     _check_dtype(text.model_type, name, dtype)
     tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
-    _check_size(folder, config, name)
+    _check_size(AutoModel, folder, config, name)
     model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
     if text is not config:
         model = _part(model, text, name)
@@ -144,19 +144,21 @@ def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
         )
 
 
-def _check_size(folder: Path, config: Any, name: str) -> None:
+def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
     """Raise ModelBroken for a config of a family without a row that describes a larger model than the files hold."""
     if is_listed(config.model_type):
         return  # its numbers have names that were checked before
     with torch.device("meta"):
-        model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+        model = kind.from_config(config)
     described = sum(weights.numel() for weights in model.parameters())
     check_described(described, folder, quote_model(name), 1)
 
 
 def _part(model: Any, config: Any, name: str) -> Any:
     """The model of the text inside a larger one. Raises ModelUnsupported if there is none."""
-    inner = [part for part in model.modules() if isinstance(part, PreTrainedModel) and part.config is config]
+    inner = [
+        part for part in model.modules() if isinstance(part, PreTrainedModel) and type(part.config) is type(config)
+    ]
     if not inner or inner[0] is model:
         raise ModelUnsupported(f"{quote_model(name)} has no model of its own for text.", BY_HAND)
     return inner[0]
@@ -173,7 +175,7 @@ def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32)
             "Choose another model.",
         )
     source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
-    _check_size(folder, config, name)
+    _check_size(AutoModelForSeq2SeqLM, folder, config, name)
     model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name, dtype)
     return model.eval(), source, target, not missing
 

@@ -208,7 +208,7 @@ def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
 
 
 def check_described(described: int, folder: Path, who: str, sharing: int = _SHARING) -> None:
-    """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times those of the weights."""
+    """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
     elements = sum(_count_elements(file, who) for file in weight_files(folder, who))
     if described > sharing * elements + _SPARE_PARAMETERS:
         raise ModelBroken(

@@ -139,7 +139,7 @@ def _maps(outputs: Any, field: str, name: str) -> list[torch.Tensor]:
     shapes = {tuple(layer.shape[1:]) for layer in maps}
     if len(shapes) > 1:
         raise ModelUnsupported(
-            f"The layers of {quote_model(name)} differ: transformers returns axes {', '.join(map(str, sorted(shapes)))}.",
+            f"The layers of {quote_model(name)} have different axes: {', '.join(map(str, sorted(shapes)))}.",
             BY_HAND,
         )
     return maps

@@ -24,12 +24,12 @@ PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention
 class Row(NamedTuple):
     """A step as data: its name, and the values that it depends on, empty if it does not.
 
-    "typed", "given words": how a model read the text. "weights only": of a family whose parts are not
-    known. "part": of an encoder–decoder, ``part``; the decoder's attention to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
-    ``method``, for "mean" and "recipe" with a digest of the ``means``, for "text" with the other text, ``source``.
-    "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", the same
-    "with annotation", "by words", "special hidden", "only": these ``heads``, "only layers": those of these ``heads``.
-    Any other name: a step of a reading that was made by hand.
+    "typed", "given words": how a model read the text. "weights only": of a family whose parts are not known. "part": of
+    an encoder–decoder, ``part``; the decoder's attention to its target depends on the ``source`` too. "target
+    generated": by the model. "without": ``heads`` are off, by a ``method``, for "mean" and "recipe" with a digest of
+    the ``means``, for "text" with the other text, ``source``. "norm-weighted". "gradient": of a ``question``.
+    "changed": ``by`` a tap. "rollout", "unexplained", the same "with annotation", "by words", "special hidden", "only":
+    these ``heads``, "only layers": those of these ``heads``. Any other name: a step of a reading that was made by hand.
     """
 
     name: str

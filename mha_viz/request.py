@@ -93,10 +93,11 @@ class Request:
     """Everything that the answer of a model depends on, and nothing else. Equal requests have equal answers.
 
     ``pair`` is a second text that is read together with ``text``; ``words``, the sentence as words, take the place of
-    both. ``part`` and ``target`` are for encoder–decoders; without a target the model generates one. ``off`` are the
-    heads that are switched off, and ``method`` is what replaces their output: for "text" that on ``source``. ``place``,
-    ``word``, ``other`` and ``off_in`` say whose gradient is taken, as in ``models.answers.question_about``;
-    ``question`` is the same once the model has looked the word up, and then takes their place.
+    both. ``prefix``, such as "query: ", is read before the text and no part of it. ``part`` and ``target`` are for
+    encoder–decoders; without a target the model generates one. ``off`` are the heads that are switched off, and
+    ``method`` is what replaces their output: for "text" that on ``source``. ``place``, ``word``, ``other`` and
+    ``off_in`` say whose gradient is taken, as in ``models.answers.question_about``; ``question`` is the same once the
+    model has looked the word up, and then takes their place.
     """
 
     model: str = ""
@@ -114,6 +115,7 @@ class Request:
     other: str = ""
     off_in: str = BOTH
     question: Question | None = None
+    prefix: str = ""
 
     def checked(self, called: Callable[[str], str] = str) -> Request:
         """The request itself. ``called``: what a field is called where the request was written, such as its option.
@@ -145,6 +147,8 @@ class Request:
             yield f"{called('words')} are the whole text.", f"Leave {called('pair')} out."
         if self.pair and of_part:
             yield f"{of_part[0]} is of a model that reads one text at a time.", f"Leave {called('pair')} out."
+        if self.prefix and of_part:
+            yield f"{called('prefix')} does not go with {of_part[0]}.", "Write it into the text."
         if self.method != METHODS[0] and not self.off:
             problem = f"{called('method')} says how heads are switched off, but none is."
             yield problem, f"Give {called('off')}, or leave {called('method')} out."
@@ -213,6 +217,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "model": Field("model", "--model"),
         "text": Field("text", ""),
         "pair": Field("pair", "--pair"),
+        "prefix": Field("prefix", "--prefix"),
         "target": Field("target", "--target"),
         "part": Field("part", "--part"),
         "off": Field("off", "--without"),

@@ -123,7 +123,7 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
         live.locator("details.drawing > summary").click()
         page.get_by_label("Known roles").check()
         name = plain_name(by_head(given_roles("toy"))[Head(1, 1)][0])
-        chip = live.locator(".chip:visible").filter(has_text=name)
+        chip = live.locator(".chip:visible").filter(has_text=name).first
         expect(chip).to_be_visible()
         chip.get_by_role("button").click()
         expect(chip.get_by_role("tooltip")).to_be_visible()

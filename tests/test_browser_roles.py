@@ -24,6 +24,11 @@ STALE = """() => {
 }"""
 # Of each shape, its kind of role.
 KINDS = "shapes => shapes.map((shape) => shape.classList[0])"
+# Of each mark or square, what tells it apart without its colour.
+FORMS = """(marks) => marks.map((mark) => {
+  const { borderTopStyle, borderTopWidth, backgroundImage } = getComputedStyle(mark);
+  return `${borderTopStyle} ${borderTopWidth} ${backgroundImage === "none" ? "" : "half"}`;
+})"""
 # The name and the mask of each glyph, which may be drawn by a part of the element.
 GLYPHS = """(glyphs, part) => glyphs.map((glyph) => [
     glyph.className.replace(/glyph|active/g, "").trim(), getComputedStyle(glyph, part).maskImage])"""
@@ -215,6 +220,31 @@ def test_a_file_of_ones_own_is_measured_with_progress(visitor: BrowserTab, tmp_p
 # ---- Roles on Explore -----------------------------------------------------------------------------------
 
 
+def test_what_heads_do_to_the_rule_is_told_apart_without_colour(visitor: BrowserTab) -> None:
+    page = visitor.roles()
+    key, squares = page.locator(f"{MAP} .states s"), page.locator(f"{MAP} td a:is(.equals, .below)")
+    expect(key).to_have_count(3)
+    for forced in ("none", "active"):
+        page.emulate_media(forced_colors=forced)
+        assert len({*key.evaluate_all(FORMS)}) == 3, forced
+        assert len({*squares.evaluate_all(FORMS)}) == 2, forced
+    page.emulate_media(forced_colors="none")
+
+
+def test_one_click_names_the_rules_of_all_roles_of_a_head(visitor: BrowserTab) -> None:
+    page = visitor.roles(head="L2H8")
+    words = page.locator(".st-key-head_card .mha-rows small")
+    expect(words).to_have_count(5)
+    expect(words.first).to_be_hidden()
+    page.locator(".st-key-head_card .rule summary").focus()
+    page.keyboard.press("Enter")
+    for each in words.all():
+        expect(each).to_be_visible()
+    expect(words.first).to_contain_text("The nearest noun, name, pronoun, number or symbol to the right: 69%")
+    page.keyboard.press("Enter")
+    expect(words.last).to_be_hidden()
+
+
 def test_roles_lead_from_the_grid_to_the_card_and_to_evidence(visitor: BrowserTab) -> None:
     page = visitor.explore()
     heads_of_a_kind_are_shown_by_one_click(page)
@@ -255,7 +285,9 @@ def test_the_grid_has_the_glyphs_of_the_map(visitor: BrowserTab) -> None:
     glyphs = page.locator(".marks .badges .glyph")
     expect(glyphs.nth(10)).to_be_attached()
     drawn = dict(glyphs.evaluate_all(GLYPHS, "::before"))
-    expect(page.get_by_role("img", name="coreference, syntax", exact=True)).to_have_count(1)  # L3H1
+    expect(page.get_by_role("img", name=re.compile("^(coreference, syntax|syntax, coreference)$"))).to_have_count(
+        1
+    )  # L3H1
     sizes = glyphs.evaluate_all("glyphs => glyphs.map((glyph) => glyph.getBoundingClientRect().width)")
     assert min(sizes) >= 17
     assert max(sizes) <= 26

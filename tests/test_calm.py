@@ -12,9 +12,9 @@ is there. The list of pages, the same on each, counts too.
 A page's *own* words are those that its authors wrote. What grows with the sentence, the model or the corpus is *data*
 and not among them, because no author can make it shorter: the cells of tables and matrices and the names of their rows,
 the labels of charts (SVG), numbered lists of what was found, code that repeats a result, the words and links that are
-compared, the sentence of a training, what a score is made of, and on the page *Roles* the names of heads in lists and
-what a head looked at in each case. On a page that is one state of many (an experiment, a step inside a head), the first
-screen is counted by its own words: its picture is the data.
+compared, the sentence of a training, what a score is made of, and on the page *Roles* the names of heads in lists, the
+rule beside a role, and what a head looked at in each case. On a page that is one state of many (an experiment, a step
+inside a head), the first screen is counted by its own words: its picture is the data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COUNT = r"""() => {
     const CONTROLS = "a[href], button, input:not([type=hidden]):not([type=file]), select, textarea, summary, " +
         "[tabindex='0']:not(.stMain), [role=combobox], [role=slider], [contenteditable=true]";
     const DATA = "tbody td, tbody th[scope=row], .matrices .square, svg, ol, pre, " +
-        ".compare :is(.link, .sentence), .mha-player .sentence, .inside-each, " +
+        ".compare :is(.link, .sentence), .mha-player .sentence, .inside-each, .mha-rows small, " +
         ".st-key-head_card [data-testid=stPageLink], " +
         ".st-key-head_numbers [data-testid=stPageLink], .st-key-role_cases [data-testid=stCaptionContainer]";
     const isData = (part) => part !== null && (part.matches(DATA) || isData(up(part)));

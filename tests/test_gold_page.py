@@ -258,7 +258,7 @@ def test_by_the_gold_of_a_text_a_head_is_active_or_not() -> None:
         role["active"] == (name not in without and "0 of" not in role["words"]) for name, role in with_gold.items()
     )
     typed = [role for role in PageSession({"text": "She slept."}).badges["roles"] if role["role"] == "syntax"]
-    assert {role["standing"] for role in typed if role["active"]} == {"below the rule"}
+    assert {role["standing"] for role in typed if role["active"]} == {"below rule"}
     assert {role["standing"] for role in typed if not role["active"]} == {"not here"}
     assert all("The rule is told the parts of speech" in role["words"] for role in typed)
 

@@ -20,14 +20,17 @@ from mha_viz.figures.role_words import (
     beside_rule,
     best_baseline,
     counted_states,
+    does_in_list,
     is_older,
     linked_words,
     most_sought_first,
     plain_name,
+    rule_in_list,
     short,
     standing_with_numbers,
     strongest_first,
 )
+from mha_viz.numerals import percent
 from mha_viz.ui import head_search
 from mha_viz.ui.head_search import LISTED, NO_ROLE, RECIPE, HeadAnswer
 from tests.readings import ducks
@@ -173,11 +176,28 @@ def test_beside_coreference_stands_the_rule_of_agreement() -> None:
 
 def test_states_are_counted_in_words() -> None:
     each = [OBJECT._replace(state=state) for state in (EQUALS, BELOW, BELOW)]
-    assert counted_states(each) == "0 beat the rule by parts of speech, 1 equals it, 2 are below it"
-    assert counted_states([OBJECT._replace(state=BEATS)]) == (
-        "1 beats the rule by parts of speech, 0 equal it, 0 are below it"
-    )
+    assert counted_states(each) == "beats the rule 0, equals 1, below 2"
     assert counted_states([OBJECT, BEFORE]) == ""
+
+
+@pytest.mark.parametrize(
+    ("score", "rule", "state", "words"),
+    [
+        (0.58, 0.82, BELOW, "rule 82%"),
+        (0.686, 0.693, BELOW, "rule 69%, on GUM 74%"),  # the same number
+        (0.786, 0.779, BELOW, "rule 78%, on GUM 74%"),  # here the head is better
+        (0.64, 0.67, EQUALS, "rule 67%"),
+        (0.8, 0.7, BEATS, "rule 70%"),
+        (0.699, 0.701, BEATS, "rule 70%"),
+    ],
+)
+def test_in_a_list_the_other_corpus_is_named_where_the_numbers_of_this_one_deny_the_state(
+    score: float, rule: float, state: str, words: str
+) -> None:
+    there = Elsewhere("UD English GUM dev", 0.5, 0.742, "nearest NOUN to the right")
+    case = OBJECT._replace(score=score, upos=rule, state=state, elsewhere=there)
+    assert rule_in_list(case) == rule_in_list(case, BEFORE) == words
+    assert does_in_list(case) == f"its verb → object, right in {percent(score, 0)}"
 
 
 def test_heads_that_beat_the_rule_come_first_whatever_their_gain() -> None:
@@ -236,14 +256,6 @@ def test_names_of_roles_are_plain() -> None:
     assert [plain_name(one) for one in (OBJECT, PRONOUN, BEFORE)] == ["object (obj)", "pronoun", "previous token"]
     assert best_baseline(OBJECT) == ("nearest noun to the right", 0.6)
     assert best_baseline(BEFORE) == ("if it looked everywhere equally", 0.054)
-
-
-def test_coreference_stands_beside_agreement() -> None:
-    beside = PRONOUN._replace(upos=0.7, upos_rule="agreement", beats_upos=True)
-    assert best_baseline(beside) == ("nearest pronoun or subject that agrees", 0.7)
-    assert "the better simple rule 50.0%, the rule “nearest pronoun or subject that agrees” 70.0%" in (
-        standing_with_numbers(beside)
-    )
 
 
 def test_both_special_tokens_together_have_words() -> None:

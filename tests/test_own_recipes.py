@@ -121,9 +121,9 @@ def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) 
 
 def test_those_that_come_with_the_app_stay_for_other_models(own: Recipes, folder: Path) -> None:
     toy = mv.load("toy")
-    assert described.known("toy", toy.revision) is described.shipped("toy", toy.revision)
+    assert described.find_recipes("toy", toy.revision) is described.shipped("toy", toy.revision)
     shutil.copytree(asset("recipes") / "toy", folder / "toy")
-    own_toy = described.known("toy", toy.revision)
+    own_toy = described.find_recipes("toy", toy.revision)
     assert own_toy is not None
     assert own_toy is not described.shipped("toy", toy.revision)
     with pytest.raises(SettingError, match=r"recipes of toy in .* are of other weights"):

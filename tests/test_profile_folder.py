@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
+from mha_viz.files.below import SETTING
+from mha_viz.study.own_profiles import own_profiles
 from mha_viz.ui.roles import folder
 from tests.page_session import PageSession
 
@@ -28,7 +30,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def setting(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(folder.SETTING, str(measured))
+    monkeypatch.setenv(SETTING, str(measured))
 
 
 def visit(**url: Any) -> PageSession:
@@ -36,7 +38,7 @@ def visit(**url: Any) -> PageSession:
 
 
 def test_steps_of_one_training_are_models_whose_names_end_with_other_numbers() -> None:
-    assert [*folder.models()] == ["toy", "toy@0", "toy@400"]
+    assert [*own_profiles()] == ["toy", "toy@0", "toy@400"]
     assert folder.steps("toy@0") == folder.steps("toy@400") == {0: "toy@0", 400: "toy@400"}
     assert folder.steps("toy") == folder.steps("minilm") == {}
 
@@ -68,14 +70,14 @@ def test_a_damaged_profile_is_named(measured: Path, tmp_path: Path, monkeypatch:
     (broken / "profile.json").write_text(json.dumps(older | {"definitions": "another"}), "utf-8")
     (tmp_path / "other" / "x").mkdir(parents=True)
     (tmp_path / "other" / "x" / "profile.json").write_text("[]", "utf-8")
-    monkeypatch.setenv(folder.SETTING, str(tmp_path))
-    assert [*folder.models()] == ["toy@0"]
+    monkeypatch.setenv(SETTING, str(tmp_path))
+    assert [*own_profiles()] == ["toy@0"]
     page = visit(model="toy@0", corpus=folder.CHOICE)
     assert "definitions another" in page.said
     assert not page.at.exception
 
 
 def test_without_the_setting_nothing_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(folder.SETTING)
-    assert folder.models() == {}
+    monkeypatch.delenv(SETTING)
+    assert own_profiles() == {}
     assert not visit(model="toy@0", corpus=folder.CHOICE).at.select_slider

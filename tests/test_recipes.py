@@ -43,7 +43,7 @@ from mha_viz.study import effects, reading, replaced
 from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
 from mha_viz.study.cluster.tasks import Summing, WorkerModel
-from mha_viz.study.measures import Drawn
+from mha_viz.study.measures import DrawnTogether
 from mha_viz.study.recipes import CHOICE_FILE, weights_of
 from mha_viz.study.replaced import ACCURACY_HEADING, Replacing
 from mha_viz.study.run import sums_of
@@ -604,7 +604,7 @@ def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
 def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy: Encoder, tmp_path: Path) -> None:
     file = tmp_path / "c.conllu"
     file.write_text(treebank(22, per_document=2), "utf-8")
-    kind = explained_sums.OfRecipes(2, Drawn(False, None), {"trained": [described.shares_of(measured)]})
+    kind = explained_sums.OfRecipes(2, DrawnTogether(False, None), {"trained": [described.shares_of(measured)]})
     whole = sums_of([toy], mv.open_corpus(file), kind)
     layout = laid_out("c", [file], 300)
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]

@@ -340,6 +340,7 @@ def test_the_command_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None
         "Strongest simple rule:",
         "By chance: 7",
         "By chance: 1",
+        "By chance: 7",
         "Scores without",
         "Suggested",
         "Used more than its neighbours:",

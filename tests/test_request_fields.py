@@ -22,6 +22,7 @@ NO_OPTION = {"text": "the argument of the commands that read one"}
 # Requests in which every field has another value than by default, with the Python code that makes them.
 IN_PYTHON = {
     Request("m", "A cat.", "It slept."): "mv.load('m').encode('A cat.', 'It slept.')",
+    Request("m", "A cat.", prefix="query: "): "mv.load('m').prefixed('query: ').encode('A cat.')",
     Request("m", words=("A", "cat")): "mv.load('m').encode_words(['A', 'cat'])",
     Request("m", "A cat.", target="Eine Katze.", part="decoder"): (
         "mv.load('m').encode('A cat.', target='Eine Katze.', part='decoder')"

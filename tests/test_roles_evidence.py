@@ -294,7 +294,7 @@ def test_the_links_of_a_head_are_drawn_when_asked_for() -> None:
     page.at.run()
     page.check()
     assert page.url["groups"] == "pca"
-    assert "400 links from 300 sentences" in page.said
+    assert "400 links from 200 sentences" in page.said
     assert re.search(r"\*\*4\d% the token before\*\*", page.said)
     drawn = links(page, "case")
     assert len(drawn) > len(before)

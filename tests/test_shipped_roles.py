@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.files.assets import asset
 
+ROOT = Path(__file__).resolve().parents[1]
 CORPORA = ("ewt", "gum")
 
 
@@ -80,8 +83,7 @@ def test_given_the_right_kind_of_word_the_right_one(corpus: str, relation: str, 
     row = line(corpus, "choice", relation=relation, direction="dep_to_head", layer=layer, head=head)
     found = *(round(number, 3) for number in (row.kind, row.choice, row.nearest)), row.choice_n
     assert found == CHOICES[relation, layer, head][CORPORA.index(corpus)]
-    is_better = row.choice_low > 0
-    assert is_better == (relation == "case"), "case alone chooses better than the nearest word of the kind"
+    assert (row.choice_low > 0) == (relation == "case"), "of these three, one chooses better than the nearest word"
 
 
 def test_of_27_roles_none_beats_the_rule_on_both_corpora_and_one_equals_it() -> None:
@@ -95,9 +97,50 @@ def test_of_27_roles_none_beats_the_rule_on_both_corpora_and_one_equals_it() -> 
         assert min(finding.rule_q for finding in roles) > 0.05
 
 
+def test_five_roles_choose_better_than_the_nearest_word_on_both_corpora() -> None:
+    better = [
+        (str(finding.head), finding.detail)
+        for finding in shipped("ewt").findings()
+        if finding.elsewhere and min(finding.beside.choice_low, finding.elsewhere.beside.choice_low) > 0
+    ]
+    assert better == [
+        *(("L1H4", "case dep_to_head"), ("L2H1", "nmod dep_to_head"), ("L2H8", "case dep_to_head")),
+        *(("L2H8", "det dep_to_head"), ("L3H8", "case head_to_dep")),
+    ]
+
+
 def test_agreement_does_as_well_as_the_coreferential_head() -> None:
     rule = line("gum", "coreference_baselines", mention_type="third_person", baseline="agreement")
     assert (rule.n, round(rule.accuracy, 3)) == (685, 0.702)
     roles = {str(finding.head): finding for finding in shipped("gum").findings() if finding.role == "coreference"}
     head = roles["L2H4"]
     assert (round(head.score, 3), head.state, head.upos_rule) == (0.705, EQUALS, "agreement")
+
+
+def test_the_documentation_lists_every_role_beside_the_rule() -> None:
+    """On both corpora: the head's accuracy, the rule's and its words, the difference, and what the head does to it."""
+    text = (ROOT / "docs" / "measures.md").read_text("utf-8")
+    listed = [line for line in text.splitlines() if re.match(r"\| L\dH\d+ \| \S+, (dep|head)", line)]
+    roles = [finding for finding in shipped("ewt").findings() if finding.role == "syntax"]
+    assert len(listed) == len(roles) == 27
+    for row, finding in zip(listed, roles, strict=True):
+        assert finding.elsewhere is not None
+        numbers = [f"| {finding.head} |", f"{finding.score:.3f} | {finding.upos:.3f}: ", f"| {finding.state} |"]
+        numbers.append(f"{finding.elsewhere.score:.3f} | {finding.elsewhere.upos:.3f}: ")
+        both = (finding.beside, finding.elsewhere.beside)
+        numbers += [f"{one.rule_low:+.3f} to {one.rule_high:+.3f}".replace("-", "−") for one in both]
+        rules = (finding.upos_rule, finding.elsewhere.upos_rule)
+        numbers += [rule.removeprefix("nearest ").replace(" to the ", ", ") for rule in rules]
+        assert [number for number in numbers if number not in row] == []
+
+
+def test_the_readme_and_numbers_say_how_many_beat_equal_and_are_below_the_rule() -> None:
+    roles = [finding for finding in shipped("ewt").findings() if finding.role == "syntax"]
+    beats, equals, below = (sum(role.state == state for role in roles) for state in (BEATS, EQUALS, BELOW))
+    said = f"of {len(roles)} roles of syntax {beats} beat it, {equals} equals it, {below} are below it"
+    assert said in (ROOT / "README.md").read_text("utf-8")
+    numbers = (ROOT / "docs" / "howto" / "numbers.md").read_text("utf-8")
+    assert (beats, equals) == (0, 1), "as in words"
+    heads = len({role.head for role in roles})
+    assert f"establish {len(roles)} syntactic roles on {heads} heads; none beats the rule by parts of speech" in numbers
+    assert f"one equals it (L2H1, *cop*), {below} are below it." in numbers

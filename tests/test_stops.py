@@ -112,14 +112,16 @@ def test_a_command_is_stopped(name: str, moment: float, durations: dict[str, flo
         assert whole.wait() == 0, whole.log.read_text()
         durations[name] = time.monotonic() - started
         assert SAID not in whole.log.read_text()
-    for attempt in range(8):
+    wait = durations[name] * moment
+    for attempt in range(24):
         stopped = begun(name, tmp_path / str(attempt))
-        time.sleep(durations[name] * moment * 0.8**attempt)
+        time.sleep(wait)
         if stopped.poll() is None:
             os.kill(stopped.pid, signal.SIGINT)
         code = stopped.wait()
-        if code not in (0, RAISED):  # it had ended, or not begun
+        if code not in (0, RAISED):
             break
+        wait *= 0.7 if code == 0 else 1.2  # it had ended, or not begun
     assert_stopped(code, stopped.log.read_text())
     left = [file.name for file in (tmp_path / str(attempt)).rglob("*") if file.name.endswith(".part")]
     assert not left

@@ -339,7 +339,7 @@ def test_all_counts_are_those_of_the_plain_loops(corpus: list[tuple[Sentence, An
         with_rule = brute.both_right(both[half::2], rules)
         for r, row in enumerate(rows):
             for d, direction in enumerate(DIRECTIONS):
-                n, group = int(tallied.gold.n[half, d, r]), tuple(row)
+                n, group = int(tallied.gold.n[half, d, r]), (row.level, row.relation)
                 for head in (0, 1):
                     count = expected.get((group, direction, head), (0, 0))
                     assert (n, int(tallied.by_row[half, d, r, head])) == count

@@ -20,7 +20,7 @@ from mha_viz.errors import Cancelled, CorpusError, SettingError
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
 from mha_viz.study.cluster.tasks import PartTask, Summing, WorkerModel, measure
-from mha_viz.study.measures import Drawn
+from mha_viz.study.measures import DrawnTogether
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress
 from mha_viz.study.sums import PASSES, Sums, merged
@@ -84,7 +84,7 @@ def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> No
     file = tmp_path / "some.txt"
     file.write_text("".join(f"{line}\n" for line in lines * 3), "utf-8")
     whole = mv.why_over(file, repeater, most=10)
-    kind, parts = OfWhy(2, Drawn(by_sentence=True, bits=None)), laid_out("some", [file], 40).parts
+    kind, parts = OfWhy(2, DrawnTogether(by_sentence=True, bits=None)), laid_out("some", [file], 40).parts
     assert len(parts) > 3
     model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
     todo = [PartTask(part, model, Summing(PASSES[:1], BATCH, kind), folder) for part in parts]

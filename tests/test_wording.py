@@ -108,6 +108,8 @@ BANNED = (
            "The same architecture with random weights, over the same text"),
     Banned(r"with even numbers; the|does not profit", "say “picked on one half, scored on the other”",
            "it does not profit from the choice"),
+    Banned(r"(?<!\*)no better than a simple rule|a rule suffices", "say what the head does to the rule",
+           "or no better than a simple rule"),
     Banned(r"nearest part of speech [\d{]|(?<!\")nearest [A-Z]{3,5}\b", "name the rule in words",
            "nearest NOUN to the right", docs=False),
     Banned(r"\b[Pp]art heads\b", "say “separate the heads”", "Part heads through W_O alone"),

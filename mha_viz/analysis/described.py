@@ -255,10 +255,10 @@ def with_annotation(left: Attention, gold: Sentence) -> Attention:
 # ---- Those of a model ------------------------------------------------------------------------------------------------
 
 
-def known(model: str, revision: str = "") -> Recipes | None:
+def find_recipes(model: str, revision: str = "") -> Recipes | None:
     """The recipes of a model's heads: the first in the folders that MHA_VIZ_PROFILES names, or else those that come
     with the app; None if there are none, or only damaged ones or those of weights of another revision."""
-    for file, facts in _own():
+    for file, facts in _own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))
         if is_named or (revision and revision == facts.get("revision")):  # the same weights under another name
             with suppress(CorpusError, OSError):
@@ -268,12 +268,15 @@ def known(model: str, revision: str = "") -> Recipes | None:
 
 def of_model(model: str, revision: str = "") -> Recipes:
     """The same. Raises SettingError with what was found instead, if there are none, CorpusError for damaged ones."""
-    recipes = known(model, revision)
+    recipes = find_recipes(model, revision)
     if recipes is not None:
         return recipes
     written = "the folder that `mha-viz recipes CORPUS --model NAME --out DIR` writes"
     remedy = f"Name {written} (recipes=, --recipes DIR, or {SETTING}=DIR)."
-    for folder in (*(file.parent for file, facts in _own() if facts.get("model") == model), asset("recipes") / model):
+    for folder in (
+        *(file.parent for file, facts in _own_recipes() if facts.get("model") == model),
+        asset("recipes") / model,
+    ):
         if (folder / FACTS).is_file():
             of = open_recipes(folder).facts["revision"]
             problem = f"The recipes of {model} in {folder} are of other weights ({of}, not {revision})."
@@ -292,7 +295,7 @@ def shipped(model: str, revision: str = "") -> Recipes | None:
     return recipes if revision in ("", recipes.facts["revision"]) else None
 
 
-def _own() -> list[tuple[Path, Mapping[str, Any]]]:
+def _own_recipes() -> list[tuple[Path, Mapping[str, Any]]]:
     """The files with the facts of recipes in the folders that MHA_VIZ_PROFILES names, with these."""
     files = [file for folder in own_folders() for file in files_below(folder, FACTS)]
     return [(file, _facts(file, file.stat().st_mtime_ns)) for file in files]
@@ -322,7 +325,7 @@ def kept_shares(recipes: Recipes) -> Numbers:
 
 def of_heads(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
     """The recipe of every head in order; none if :func:`known` has none."""
-    recipes = known(model, revision)
+    recipes = find_recipes(model, revision)
     return _of_heads(recipes) if recipes else ()
 
 

@@ -25,17 +25,9 @@ CANDIDATE = (*MEASURED, DOCUMENTS, *BESIDE, Q, RULE_Q)
 OF_OTHER = ("score", "upos_baseline", "upos_rule", *BESIDE)  # what is kept of the other of two corpora
 OTHER = ("other_corpus", *(f"other_{name}" for name in OF_OTHER))
 COLUMNS = (*MEASURED, "status", "corpora", "lowest_score", DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q)
-AGREEMENT_ODD = "agreement_odd"  # of the table coreference_chosen
-LATER = (
-    EVERY,
-    DOCUMENTS,
-    *BESIDE,
-    *OTHER,
-    Q,
-    RULE_Q,
-    AGREEMENT_ODD,
-    BOTH,
-)  # columns that tables of older versions lack
+AGREEMENT_ODD, NULL = "agreement_odd", "null"  # of the tables coreference_chosen and chance
+# columns that tables of older versions lack
+LATER = (EVERY, DOCUMENTS, *BESIDE, *OTHER, Q, RULE_Q, AGREEMENT_ODD, BOTH, NULL)
 WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table position: the share that stays within words
 
 

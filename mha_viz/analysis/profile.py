@@ -26,6 +26,7 @@ from mha_viz.analysis.findings import (
     DOCUMENTS,
     EVERY,
     LATER,
+    NULL,
     WITHIN,
     Finding,
     finding,
@@ -108,7 +109,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "why": (  # written by mha_viz.analysis.corpus_why
             *("layer", "head", "group", "corpus", "sentences", EVERY, "share", "low", "high", DOCUMENTS),
         ),
-        "chance": ("role", "corpora", "draw", "roles"),  # written by mha_viz.analysis.chance
+        "chance": ("role", "corpora", "draw", "roles", NULL),  # written by mha_viz.analysis.chance
     }
 )
 RENAMED = {  # columns that older versions wrote under another name

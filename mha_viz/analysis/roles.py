@@ -18,7 +18,7 @@ points on the sentences with even numbers and meet the rule on the odd ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -117,13 +117,11 @@ class Best(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SyntaxCounts:
-    """How many cases of the relations of a corpus the heads of a model get right.
+class CorrectCounts:
+    """How many cases of the relations of a corpus the heads of a model get right: all that names a role of syntax.
 
     ``cases`` [document, half, direction, row]; ``correct`` [document, half, direction, relation, head] by full
-    relation; ``both``, ``kinds`` and ``choices`` as in :class:`mha_viz.analysis.syntax.Syntax`; ``ruled`` [document,
-    half, direction, row]: what the rule by parts of speech gets right; ``named`` [seeker, side, row, part of speech]:
-    what the rule names; ``untrained`` [half, direction, row, head], None if no untrained model was measured.
+    relation.
     """
 
     relations: Relations
@@ -131,12 +129,6 @@ class SyntaxCounts:
     documents: Documents
     cases: Counts
     correct: npt.NDArray[np.int32]
-    ruled: Counts
-    both: Counts
-    kinds: Counts
-    choices: FloatSums
-    named: npt.NDArray[np.bool_]
-    untrained: Counts | None = None
 
     @cached_property
     def by_row(self) -> Counts:
@@ -159,6 +151,27 @@ class SyntaxCounts:
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         return self.documents.interval(correct, self.cases[:, halves, direction, row].sum(axis=1))
+
+    def documents_with_cases(self, direction: int, row: int, halves: slice) -> int:
+        """How many documents the cases of one row of the tables come from."""
+        return with_cases(self.cases[:, halves, direction, row].sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class SyntaxCounts(CorrectCounts):
+    """The same, and what stands beside a role.
+
+    ``both``, ``kinds`` and ``choices`` as in :class:`mha_viz.analysis.syntax.Syntax`; ``ruled`` [document, half,
+    direction, row]: what the rule by parts of speech gets right; ``named`` [seeker, side, row, part of speech]: what
+    the rule names; ``untrained`` [half, direction, row, head], None if no untrained model was measured.
+    """
+
+    ruled: Counts
+    both: Counts
+    kinds: Counts
+    choices: FloatSums
+    named: npt.NDArray[np.bool_]
+    untrained: Counts | None = None
 
     def rule(self, direction: int, row: int) -> NearestRule:
         """The rule by parts of speech for one row of the tables."""
@@ -209,10 +222,6 @@ class SyntaxCounts:
             for head in range(len(n))
         ]
 
-    def documents_with_cases(self, direction: int, row: int, halves: slice) -> int:
-        """How many documents the cases of one row of the tables come from."""
-        return with_cases(self.cases[:, halves, direction, row].sum(axis=1))
-
 
 def _gains(correct: int, baseline: int, n: int) -> bool:
     """Whether the gain is ten points over the baseline, counted in whole cases: 60 of 100 against 50 are ten."""
@@ -241,19 +250,45 @@ def choose(counts: SyntaxCounts) -> Iterator[Best]:
 def suggested_syntax(counts: SyntaxCounts) -> Iterator[Role]:
     """For every head and relation the direction with the best score on the even sentences, if it gains ten points there
     and meets the rule on the odd ones."""
+    for meeting in suggested_heads(counts):
+        yield from _roles(counts, meeting, ODD)
+
+
+def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
+    """Every head, relation and direction that meets the rule over all sentences."""
+    for meeting in candidate_heads(counts):
+        yield from _roles(counts, meeting, ALL)
+
+
+class Meeting(NamedTuple):
+    """The heads that meet the rule for one row of the tables and a direction, each with the interval of its
+    accuracy."""
+
+    direction: int
+    row: int
+    heads: Mapping[int, Interval]
+
+
+def suggested_heads(counts: CorrectCounts) -> Iterator[Meeting]:
+    """The heads of :func:`suggested_syntax`."""
     for at in named_rows(counts.relations):
         even = share(counts.by_row[0, :, at], counts.gold.n[0, :, at, None])  # [direction, head]
         best = np.nan_to_num(even, nan=-1).argmax(axis=0)
         for direction in range(len(DIRECTIONS)):
             chosen = [head for head in _gaining(counts, direction, at, EVEN) if best[head] == direction]
-            yield from _meeting(counts, direction, at, chosen, ODD)
+            yield _meeting(counts, direction, at, chosen, ODD)
 
 
-def candidate_syntax(counts: SyntaxCounts) -> Iterator[Role]:
-    """Every head, relation and direction that meets the rule over all sentences."""
+def candidate_heads(counts: CorrectCounts) -> Iterator[Meeting]:
+    """The heads of :func:`candidate_syntax`."""
     for at in named_rows(counts.relations):
         for direction in range(len(DIRECTIONS)):
-            yield from _meeting(counts, direction, at, _gaining(counts, direction, at, ALL), ALL)
+            yield _meeting(counts, direction, at, _gaining(counts, direction, at, ALL), ALL)
+
+
+def detail_of(relations: Relations, direction: int, row: int) -> str:
+    """What a role of syntax is named by: "nsubj dep_to_head"."""
+    return f"{relations.rows[row].relation} {DIRECTIONS[direction]}"
 
 
 def named_rows(relations: Relations) -> list[int]:
@@ -263,38 +298,42 @@ def named_rows(relations: Relations) -> list[int]:
     return [at for at, row in rows if row.level == "base" or (row.level == "full" and ":" in row.relation)]
 
 
-def _gaining(counts: SyntaxCounts, direction: int, at: int, halves: slice) -> list[int]:
+def _gaining(counts: CorrectCounts, direction: int, at: int, halves: slice) -> list[int]:
     """The heads that beat the best fixed offset by ten points."""
     n, offset = counts.gold.n[halves, direction, at].sum(), counts.gold.offset[halves, direction, at].sum(axis=0).max()
     correct = counts.by_row[halves, direction, at].sum(axis=0)
     return [head for head, right in enumerate(correct.tolist()) if _gains(right, offset, n)]
 
 
-def _meeting(counts: SyntaxCounts, direction: int, at: int, heads: Sequence[int], halves: slice) -> Iterator[Role]:
+def _meeting(counts: CorrectCounts, direction: int, at: int, heads: Sequence[int], halves: slice) -> Meeting:
     """Those of the heads whose interval is ten points or more above the best fixed offset."""
     n = int(counts.gold.n[halves, direction, at].sum())
     if not heads or n < CASES:
-        return
+        return Meeting(direction, at, {})
     bounds = counts.interval(direction, at, halves)
     offset = best_offset(counts.gold.offset[halves, direction, at].sum(axis=0))[1] / n
+    intervals = {head: Interval(*map(float, bounds[:, head])) for head in heads}
+    return Meeting(direction, at, {head: one for head, one in intervals.items() if one.low - offset >= GAIN - ROUNDING})
+
+
+def _roles(counts: SyntaxCounts, meeting: Meeting, halves: slice) -> Iterator[Role]:
+    """The roles of heads that meet the rule."""
+    direction, at, heads = meeting
+    if not heads:
+        return
+    n = int(counts.gold.n[halves, direction, at].sum())
+    offset = best_offset(counts.gold.offset[halves, direction, at].sum(axis=0))[1] / n
     rule, by_rule = counts.rule(direction, at), int(counts.ruled[:, halves, direction, at].sum())
-    detail = f"{counts.relations.rows[at].relation} {DIRECTIONS[direction]}"
     documents = counts.documents_with_cases(direction, at, halves)
     untrained = math.nan
     if counts.untrained is not None:
         untrained = int(counts.untrained[halves, direction, at].sum(axis=0).max()) / n
-    chosen: list[Choice] | None = None
-    against: LowAndHigh | None = None
-    for head in heads:
-        interval = Interval(*map(float, bounds[:, head]))
-        if interval.low - offset >= GAIN - ROUNDING:
-            right = int(counts.by_row[halves, direction, at, head].sum())
-            against = counts.against_rule(direction, at, halves) if against is None else against
-            chosen = counts.choices_of(direction, counts.relations.base_of_row(at)) if chosen is None else chosen
-            beside = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
-            yield Role(
-                head, "syntax", detail, right / n, offset, n, interval, beside, untrained, documents, chosen[head]
-            )
+    chosen = counts.choices_of(direction, counts.relations.base_of_row(at))
+    against, detail = counts.against_rule(direction, at, halves), detail_of(counts.relations, direction, at)
+    for head, interval in heads.items():
+        right = int(counts.by_row[halves, direction, at, head].sum())
+        beside = Rule(rule.in_words, by_rule / n, Interval(*map(float, against[:, head])))
+        yield Role(head, "syntax", detail, right / n, offset, n, interval, beside, untrained, documents, chosen[head])
 
 
 def coreferential(sums: Running, documents: Documents, control: Running | None) -> Iterator[Role]:

@@ -15,6 +15,7 @@ from mha_viz.attention.steps import (
     NOT_RESCALED,
     ONLY,
     ONLY_LAYERS,
+    PREFIX,
     RESCALED,
     SPECIAL_HIDDEN,
     TYPED,
@@ -25,7 +26,8 @@ from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.request import TEXT
 
 # Steps that leave each number as it was: they choose the text, some heads, or some rows and columns.
-_UNALTERED = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)} | {"part", ONLY, ONLY_LAYERS}
+_OF_TEXT = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}
+_UNALTERED = _OF_TEXT | {"part", ONLY, ONLY_LAYERS, PREFIX}
 _OF_QUANTITIES = {quantity.step for quantity in QUANTITIES.values()} | {UNEXPLAINED_OF_GOLD.row.name}
 _ALTERATIONS = {BY_WORDS.row.name: "by_words", RESCALED.row.name: "rescaled", "without": "ablated"}
 

@@ -17,7 +17,7 @@ from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Questi
 if TYPE_CHECKING:
     from mha_viz.attention import Attention, Weights
 
-ONLY, ONLY_LAYERS = "only", "only layers"
+ONLY, ONLY_LAYERS, PREFIX = "only", "only layers", "prefix"
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
 
@@ -27,9 +27,10 @@ class Row(NamedTuple):
     "typed", "given words": how a model read the text. "weights only": of a family whose parts are not known. "part": of
     an encoder–decoder, ``part``; the decoder's attention to its target depends on the ``source`` too. "target
     generated": by the model. "without": ``heads`` are off, by a ``method``, for "mean" and "recipe" with a digest of
-    the ``means``, for "text" with the other text, ``source``. "norm-weighted". "gradient": of a ``question``.
-    "changed": ``by`` a tap. "rollout", "unexplained", the same "with annotation", "by words", "special hidden", "only":
-    these ``heads``, "only layers": those of these ``heads``. Any other name: a step of a reading that was made by hand.
+    the ``means``, for "text" with the other text, ``source``. "prefix": the text follows the prefix ``source``.
+    "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", the same "with
+    annotation", "by words", "special hidden", "only": these ``heads``, "only layers": those of these ``heads``. Any
+    other name: a step of a reading that was made by hand.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Row(NamedTuple):
 
 
 def _wording(row: Row) -> str:
+    if row.name == PREFIX:
+        return f"after the prefix “{row.source}”"
     if row.part:
         return PARTS[row.part] + ("" if row.source is None else f" after the source “{row.source}”")
     if row.question is not None:
@@ -102,9 +105,10 @@ BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
 
 
-def read_as(words: Iterable[str], *more: Step) -> tuple[Step, ...]:
-    """The first steps of a reading by a model: whether the text was given as ``words``, and what else was asked."""
-    return (GIVEN_WORDS if words else TYPED, *more)
+def read_as(words: Iterable[str], *more: Step, prefix: str = "") -> tuple[Step, ...]:
+    """The first steps of a reading by a model: whether the text was given as ``words``, which ``prefix`` it follows,
+    and what else was asked."""
+    return (GIVEN_WORDS if words else TYPED, *([Step(Row(PREFIX, source=prefix))] if prefix else []), *more)
 
 
 def of_part(part: str, source: str, is_generated: bool = False) -> tuple[Step, ...]:
@@ -122,6 +126,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "given words": {},
         "target generated": {"target": ""},
         "weights only": {},
+        PREFIX: {"prefix": row.source or ""},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},
     }
@@ -203,6 +208,7 @@ _HEADS = r"L\d{1,3}H\d{1,3}(?:,? L\d{1,3}H\d{1,3})*"
 _WITHOUT = re.compile(rf"without ({_HEADS}): (\w+)(?: (\w+))?", re.ASCII)
 _ONLY = re.compile(rf"only ({_HEADS})", re.ASCII)
 _PART = re.compile(rf"({'|'.join(PARTS.values())})(?: after the source “(.*)”)?", re.DOTALL)
+_PREFIX = re.compile(r"after the prefix “(.*)”", re.DOTALL)
 _SCORE = re.compile(
     "gradient × weight of (?:log p of “(?P<word>.*)” (?:at token (?P<place>[0-9]{1,4})|as the next token)"
     "|the cosine with “(?P<other>.*)”)",
@@ -227,6 +233,8 @@ def _row_of(wording: str) -> Row:
         return Row(ONLY, _named(match[1]))
     if wording.startswith("only layer "):
         return Row(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
+    if match := _PREFIX.fullmatch(wording):
+        return Row(PREFIX, source=match[1])
     if match := _PART.fullmatch(wording):
         return Row("part", part=next(part for part, words in PARTS.items() if words == match[1]), source=match[2])
     if match := _SCORE.fullmatch(wording):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mha_viz.analysis.chance import COREFERENCE, SYNTAX
+from mha_viz.analysis.chance import COREFERENCE, KIND, SYNTAX
 from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.places import check_places, folder_for
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
@@ -66,6 +66,8 @@ def options(profile: Parser) -> None:
     )
     words += "if there are any, of chains, and write that to chance.csv; --and then takes a corpus, not a profile"
     profile.add_argument("--chance", type=DRAWS, default=0, metavar="N", help=words)
+    words = "the same in N draws in which another word of its part of speech takes the place of each right word"
+    profile.add_argument("--chance-of-kind", type=DRAWS, default=0, metavar="N", help=words)
     measuring_options(profile)
     dtype_option(profile)
     cluster_options(profile)
@@ -100,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
     with cluster_for(args) as cluster, warnings_as_lines():
         corpora = [read_corpus(source, args.name, cluster) for source in args.corpus]
         other, second = _other(args, cluster)
-        if args.chance:
+        if _chance_options(args):
             _check_trees(*corpora, *filter(None, [second]))
         models = [choose_model(name) for name in names]
         check_places([model.name for model in models], [corpus.name for corpus in corpora])
@@ -115,7 +117,9 @@ def run(args: argparse.Namespace) -> None:
                     other = measure(encoder, second, None, args.batch, cluster=cluster)
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
                 profile = _written(profile, place, other, args.other if second is None else None)
-                profiles.append(_with_chance(profile, place, encoder, corpus, second, args) if args.chance else profile)
+                if _chance_options(args):
+                    profile = _with_chance(profile, place, encoder, corpus, second, args)
+                profiles.append(profile)
     if several:
         from mha_viz.study.several import write_together  # imports torch
 
@@ -126,10 +130,19 @@ def _check_several(args: argparse.Namespace, several: bool) -> None:
     for option, value in (("--name", args.name), ("--model-name", args.model_name), ("--and", args.other)):
         if several and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
-    if args.chance and (args.cluster or args.workers):
-        raise SettingError("--chance is measured in this process.", "Leave out --cluster and --workers.")
-    if args.chance and args.other and is_profile(profile_folder(args.other)):
-        raise SettingError("--chance needs the trees of both corpora.", "Give --and the other corpus, not its profile.")
+    for option in _chance_options(args):
+        if args.cluster or args.workers:
+            raise SettingError(f"{option} is measured in this process.", "Leave out --cluster and --workers.")
+        if args.other and is_profile(profile_folder(args.other)):
+            raise SettingError(
+                f"{option} needs the trees of both corpora.", "Give --and the other corpus, not its profile."
+            )
+
+
+def _chance_options(args: argparse.Namespace) -> list[str]:
+    """The options by which roles are counted that chance would name."""
+    options = (("--chance", args.chance), ("--chance-of-kind", args.chance_of_kind))
+    return [option for option, draws in options if draws]
 
 
 def is_profile(place: Path) -> bool:
@@ -158,10 +171,20 @@ def _with_chance(profile: Profile, place: Path, encoder: Any, corpus: Any, secon
     from mha_viz.study.plan import BATCH
 
     chains = all(one.has_chains for one in (corpus, second) if one is not None)
-    draws, pieces = args.chance, args.batch or BATCH
-    for role in (SYNTAX, COREFERENCE)[: 1 + chains]:
-        with bar_of_progress("of the permutations") as show:
-            chance = chance_roles(corpus, encoder, also=second, role=role, draws=draws, batch=pieces, progress=show)
+    nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + chains]]
+    for role, keeps, draws in (*nulls, (SYNTAX, KIND, args.chance_of_kind)):
+        if not draws:
+            continue
+        with bar_of_progress("of the draws") as show:
+            chance = chance_roles(
+                *(corpus, encoder),
+                also=second,
+                role=role,
+                keeps=keeps,
+                draws=draws,
+                batch=args.batch or BATCH,
+                progress=show,
+            )
         profile = chance.stored_in(profile)
         print(f"{place}: {by_chance_in_words(chance)}")
     profile.write(place)

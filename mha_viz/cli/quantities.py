@@ -34,6 +34,8 @@ def options(command: Parser) -> None:
     words = "with --method text: the other text, with as many tokens or words, on which the heads’ output is taken; "
     words += "of a pair, it takes the place of the first text, and the second stays"
     command.add_argument("--from", default="", metavar="TEXT", help=words)
+    words = 'what the model reads before the text, as "query: "; drawn apart, and no part of the text'
+    command.add_argument("--prefix", default="", metavar="TEXT", help=words)
     words = "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
     command.add_argument("--target", default="", metavar="TEXT", help=words)
     words = "with an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"

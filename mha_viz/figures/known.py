@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from mha_viz.analysis.described import KIND_OF, HeadRecipe, known, of_heads
+from mha_viz.analysis.described import KIND_OF, HeadRecipe, find_recipes, of_heads
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.given import given_corpora, given_roles
 from mha_viz.analysis.recipe_tables import Recipes
@@ -15,8 +15,8 @@ from mha_viz.analysis.rules import RULES
 from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_words import (
     COLOURS,
+    IN_A_CHIP,
     KIND_COLOURS,
-    STATE_WORDS,
     described,
     glyph,
     most_sought_first,
@@ -53,7 +53,7 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
             "glyph": glyph(finding),
             "name": plain_name(finding),
             "words": described(finding),
-            "standing": STATE_WORDS.get(finding.state, finding.status),
+            "standing": IN_A_CHIP.get(finding.state, finding.status),
         }
         for finding in most_sought_first(findings)
     }
@@ -63,7 +63,7 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
     """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
     number of a rule and a share; and, not known without a text, ``cells`` of each rule, ``here``, ``annotated``. None
     if the model has no recipes. To be copied, not changed: every reading gets the same object."""
-    recipes = known(model, revision)
+    recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None
     return _recipes_of(recipes, of_heads(model, revision))

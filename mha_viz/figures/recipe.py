@@ -80,6 +80,8 @@ def _call(request: Request, revision: str) -> str:
     if "{call}" in of.code:
         return _of_call(of, _call(replace(request, quantity=WEIGHT), revision))
     encoder = _encoder(request.model, revision)
+    if request.prefix:
+        encoder += f".prefixed({request.prefix!r})"
     text, pair, words = request.text, request.pair, list(request.words)
     typed = f"{text!r}, {pair!r}" if pair else repr(text)
     either = f"'', words={words!r}" if words else typed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.analysis.chance import COREFERENCE, SYNTAX, by_chance
+from mha_viz.analysis.chance import by_chance
 from mha_viz.analysis.established import check
 from mha_viz.analysis.findings import RULE_Q, STATES, Finding, Q
 from mha_viz.analysis.profile import Profile, read_profile, shipped_profiles
@@ -34,7 +34,7 @@ from mha_viz.figures.report_columns import (
     q_in_words,
     report_cells,
 )
-from mha_viz.figures.role_words import OLDER_RULE, SOUGHT, STATE_WORDS, by_chance_in_words, is_older
+from mha_viz.figures.role_words import NULLS, OLDER_RULE, SOUGHT, STATE_WORDS, by_chance_in_words, is_older
 from mha_viz.figures.use_words import USE, is_used, use_explained
 from mha_viz.files.assets import app_root
 from mha_viz.files.tables import as_csv
@@ -271,7 +271,7 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame,
         yield STRONGEST
     if is_older(role.finding for role in roles):
         yield f"The strongest simple rule was measured {OLDER_RULE}; it has no interval and no q."
-    for chance in filter(None, (by_chance(profile, role) for role in (SYNTAX, COREFERENCE))):
+    for chance in filter(None, (by_chance(profile, *null) for null in NULLS)):
         yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
+from mha_viz.analysis.chance import COREFERENCE, KIND, PERMUTATION, SYNTAX, ChanceRoles
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Elsewhere, Finding
 from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
 from mha_viz.analysis.metrics import BOTH
@@ -45,6 +45,7 @@ SHORT = {
 }
 FEW_DOCUMENTS = "few documents: speaks of these alone"
 STATE_WORDS = {BEATS: "beats the rule", EQUALS: "equals the rule", BELOW: "below the rule"}  # of a head
+IN_A_CHIP = {state: words.replace(" the", "") for state, words in STATE_WORDS.items()}
 # Of each kind of role that has one: the strongest simple rule, and what it knows that the head does not.
 RULES = {SYNTAX: "the rule by parts of speech", COREFERENCE: "the rule of agreement"}
 WHAT_RULES_KNOW = {
@@ -95,14 +96,11 @@ def standing(finding: Finding) -> str:
 
 
 def counted_states(findings: Sequence[Finding]) -> str:
-    """ "0 beat the rule by parts of speech, 1 equals it, 26 are below it"; empty without such a rule."""
-    count = {state: sum(finding.state == state for finding in findings) for state in STATES}
-    if not any(count.values()):
+    """ "beats the rule 0, equals 1, below 26"; empty without such a rule."""
+    if not any(finding.state for finding in findings):
         return ""
-    rule = RULES[next(finding.role for finding in findings if finding.state)]
-    forms = {BEATS: ("beats", "beat"), EQUALS: ("equals", "equal"), BELOW: ("is below", "are below")}
-    parts = (f"{count[state]} {one if count[state] == 1 else many}" for state, (one, many) in forms.items())
-    return ", ".join(f"{part} {rule if number == 0 else 'it'}" for number, part in enumerate(parts))
+    beats, equals, below = (sum(finding.state == state for finding in findings) for state in STATES)
+    return f"{STATE_WORDS[BEATS]} {beats}, {EQUALS} {equals}, {BELOW} {below}"
 
 
 def is_older(findings: Iterable[Finding]) -> bool:
@@ -135,28 +133,33 @@ def measure(finding: Finding) -> str:
     return WEIGHT if math.isnan(finding.low) else LARGEST  # only counted rows have an interval
 
 
-def at_a_glance(finding: Finding, after: Finding | None = None) -> str:
-    """ "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)": :func:`does_at_a_glance` and
-    :func:`beside_at_a_glance`."""
-    return f"{does_at_a_glance(finding, after)}; {beside_at_a_glance(finding, after)}"
-
-
-def does_at_a_glance(finding: Finding, after: Finding | None = None) -> str:
-    """ "preposition → its noun, right in 69% (GUM 68%)": what a head does and how often. In a list, ``after`` a role of
-    the same measure the score stands alone: "form of “be” → its predicate, 61%"."""
-    says = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
-    score = percent(finding.score, 0)
-    there = _on_other_corpus(finding, lambda there: there.score) if finding.state else ""
-    return f"{link(finding.detail) or finding.detail}, {says.format(score)}{there}"
-
-
-def beside_at_a_glance(finding: Finding, after: Finding | None = None) -> str:
-    """ "below the rule, 69% (GUM 74%)", or "even attention 5%": what the score is compared with."""
+def at_a_glance(finding: Finding) -> str:
+    """ "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)": what a head does and how often,
+    and what its score is compared with."""
+    if not finding.state:
+        return f"{does_in_list(finding)}; {rule_in_list(finding)}"
     best = percent(best_baseline(finding)[1], 0)
-    if finding.state:
-        return f"{STATE_WORDS[finding.state]}, {best}{_on_other_corpus(finding, lambda there: there.upos)}"
-    rule = _OFTEN[measure(finding)][1]
-    return f"{rule.removeprefix('simple ') if _is_repeated(finding, after) else rule} {best}"
+    does = f"{does_in_list(finding)}{_on_other_corpus(finding, lambda there: there.score)}"
+    return f"{does}; {STATE_WORDS[finding.state]}, {best}{_on_other_corpus(finding, lambda there: there.upos)}"
+
+
+def does_in_list(finding: Finding, after: Finding | None = None) -> str:
+    """ "preposition → its noun, right in 69%"; ``after`` a role of the same measure the score stands alone: "form of
+    “be” → its predicate, 61%"."""
+    says = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
+    return f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
+
+
+def rule_in_list(finding: Finding, after: Finding | None = None) -> str:
+    """ "rule 69%, on GUM 74%", "even attention 5%": what the score is compared with, on the other corpus too
+    where the first number alone would deny the state. "Simple rule" where no mark of a state names it."""
+    name, best = _OFTEN[measure(finding)][1], best_baseline(finding)[1]
+    name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
+    there = finding.elsewhere
+    seems_matched = round(finding.score, 2) < round(best, 2)
+    tells = not finding.state or finding.is_matched == seems_matched
+    elsewhere = "" if tells or not there else f", on {_in_short(there.corpus)} {percent(there.upos, 0)}"
+    return f"{name} {percent(best, 0)}{elsewhere}"
 
 
 def _is_repeated(finding: Finding, after: Finding | None) -> bool:
@@ -169,11 +172,11 @@ def _on_other_corpus(finding: Finding, score: Callable[[Elsewhere], float]) -> s
     return f" ({_in_short(there.corpus)} {percent(score(there), 0)})" if there and not math.isnan(score(there)) else ""
 
 
-def beside_rule(finding: Finding, digits: int = 0) -> str:
-    """What the strongest simple rule does, what it is told, and how the head chooses among words of the right kind; ""
-    without such a rule: "The nearest noun or name to the right: 69%; on GUM, the nearest noun, name or adverb: 74%. The
-    rule is told the parts of speech; the head finds them itself. Given the right kind of word, it picks the right one
-    in 88% (nearest: 86%)."
+def beside_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
+    """What the strongest simple rule does, with ``is_told`` what it is told, and how the head chooses among words of
+    the right kind; "" without such a rule: "The nearest noun or name to the right: 69%; on GUM, the nearest noun, name
+    or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word, it
+    picks the right one in 88% (nearest: 86%)."
     """
     if not finding.state:
         return ""
@@ -186,7 +189,8 @@ def beside_rule(finding: Finding, digits: int = 0) -> str:
         elsewhere = (
             f"; on {_in_short(there.corpus)}{'' if there.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
         )
-    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}.", WHAT_RULES_KNOW[finding.role]]
+    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}."]
+    sentences += [WHAT_RULES_KNOW[finding.role]] if is_told else []
     if beside.choice_n >= CASES:
         choice, nearest = percent(beside.choice, digits), percent(beside.nearest, digits)
         sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
@@ -318,12 +322,16 @@ def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
     return grouped
 
 
-PERMUTED = {SYNTAX: "the trees of other sentences", COREFERENCE: "chains turned along their documents"}
+NULLS = {  # what is drawn, and what a draw is called
+    (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
+    (COREFERENCE, PERMUTATION): ("chains turned along their documents", "permutation"),
+    (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
+}
 
 
 def by_chance_in_words(chance: ChanceRoles) -> str:
     """ "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
     most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
-    draws = counted(len(chance.drawn), "permutation")
-    roles = counted(chance.observed, "role")
-    return f"{roles} of {chance.role}; with {PERMUTED[chance.role]} {most}, in {draws} (p = {chance.p:.3f})"
+    drawn, draw = NULLS[chance.role, chance.null]
+    roles, draws = counted(chance.observed, "role"), counted(len(chance.drawn), draw)
+    return f"{roles} of {chance.role}; with {drawn} {most}, in {draws} (p = {chance.p:.3f})"

@@ -17,7 +17,7 @@ def own_folders() -> list[Path]:
 def files_below(root: Path, name: str) -> list[Path]:
     """The files with a name in a folder and in those below it, the nearest first; not in hidden ones. Of a folder that
     is not there, or cannot be read, none."""
-    found, level = list[Path](), [root]
+    files, level = list[Path](), [root]
     looked = 0
     for _ in range(DEPTH):
         below = list[Path]()
@@ -27,7 +27,7 @@ def files_below(root: Path, name: str) -> list[Path]:
                 inside = sorted(folder.iterdir())
             except OSError:
                 continue
-            found += [path for path in inside if path.name == name and path.is_file()]
+            files += [path for path in inside if path.name == name and path.is_file()]
             below += [path for path in inside if not path.name.startswith(".") and path.is_dir()]
         level = below
-    return found
+    return files

@@ -175,7 +175,7 @@ def without(
     used = means if method in ("mean", RECIPE) else None
     which = "" if used is None else digest(used)
     step = [Step(Row("without", off, method, which, source=source if method == TEXT else None))] if off else []
-    return replace(reading, made=read_as(words, *step))
+    return replace(reading, made=read_as(words, *step, prefix=encoder.prefix))
 
 
 def states_without(

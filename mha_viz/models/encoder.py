@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,7 @@ import torch
 from transformers import AutoModel
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
-from mha_viz.attention.steps import GIVEN_WORDS, TYPED, Step, read_as
+from mha_viz.attention.steps import Step, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.model_names import quote_model, short_name
@@ -33,7 +34,7 @@ from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.request import DTYPES
-from mha_viz.text import WordPieces
+from mha_viz.text import WordPieces, clean
 
 __all__ = ["Encoder"]
 
@@ -74,8 +75,29 @@ class Encoder(InParts, LoadedModel):
     def __repr__(self) -> str:
         return f"Encoder({self.name}, {self.family}, {self.layers} layers × {self.heads} heads)"
 
-    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "") -> Attention:
+    @property
+    def prefix(self) -> str:
+        """What every text follows; empty except for :meth:`prefixed`."""
+        return self._tokenizer.prefix
+
+    def prefixed(self, prefix: str) -> Self:
+        """The same model for texts that follow a prefix, as some models want it, such as "query: ": for
+        :meth:`encode`, and for all that takes a model and a text. The pieces of the prefix are special tokens: no words
+        of the text, and drawn apart. Of a pair, the first text follows it. An empty prefix is none.
+
+        >>> mv.load("toy").prefixed("the : ").encode("dog barks .").text.special
+        (True, True, True, False, False, False, True)
+        """
+        if clean(prefix) == self.prefix:
+            return self
+        other = copy(self)
+        other._tokenizer = self._tokenizer.prefixed(prefix)
+        return other
+
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "", prefix: str = "") -> Attention:
         """The attention of every head on ``text``, and on a second text ``pair`` if given.
+
+        ``prefix``: what the text follows, as for :meth:`prefixed`.
 
         ``target`` and ``part`` are for encoder–decoders (:meth:`mha_viz.models.encoder_decoder.EncoderDecoder.encode`);
         other models raise SettingError for them.
@@ -85,7 +107,7 @@ class Encoder(InParts, LoadedModel):
         model cannot read.
         """
         self.check_one_stack(target, part)
-        return self.through(text, pair)[0]
+        return (self.prefixed(prefix) if prefix else self).through(text, pair)[0]
 
     def encode_many(
         self, texts: Iterable[str | Sequence[str]], batch_words: int = many.BATCH_WORDS
@@ -108,11 +130,11 @@ class Encoder(InParts, LoadedModel):
         """A text, or a sentence given as words, ready for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
             read = self._read(text)
-            return Prepared(read.ids, read.types, read.tokenized(), (TYPED, *self.how))
+            return Prepared(read.ids, read.types, read.tokenized(), read_as((), *self.how, prefix=self.prefix))
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
-        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), (GIVEN_WORDS, *self.how))
+        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), read_as(text, *self.how, prefix=self.prefix))
 
     def through(
         self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, words: Sequence[str] = ()
@@ -126,7 +148,7 @@ class Encoder(InParts, LoadedModel):
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
-        made = read_as(words, *self.how, *used.steps())
+        made = read_as(words, *self.how, *used.steps(), prefix=self.prefix)
         return Attention(self.name, self.revision, read.tokenized(), weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
@@ -218,7 +240,9 @@ class Encoder(InParts, LoadedModel):
         """The attention of every head on a sentence that is given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
-        return Attention(self.name, self.revision, read.tokenized(), weights, made=(GIVEN_WORDS, *self.how))
+        return Attention(
+            self.name, self.revision, read.tokenized(), weights, made=read_as(forms, *self.how, prefix=self.prefix)
+        )
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """[layer, head, sentence, query, key] for sentences with equally many pieces, in one pass. The numbers of a

@@ -79,7 +79,7 @@ class EncoderDecoder(LoadedModel):
         encoder = "{} layers × {} heads".format(*self._encoder_shape)
         return f"EncoderDecoder({self.name}, {self.family}, {encoder}, {self.layers} layers × {self.heads} heads)"
 
-    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = CROSS) -> Attention:
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = CROSS, prefix: str = "") -> Attention:
         """The attention of every head of one part of the model on a source ``text`` and a ``target``.
 
         ``part``: "cross", from each token of the target to those of the source, [layer, head, target, source];
@@ -91,11 +91,16 @@ class EncoderDecoder(LoadedModel):
         no_repeat_ngram_size and repetition_penalty, are not. mBART reads both texts with its tokenizer's default
         language code, or "en_XX" if the files name none.
 
+        A ``prefix`` is for models with one stack: here it is part of the source, and refused with a SettingError.
+
         A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText if there is nothing to read or
         the model generates nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,
         SettingError for another part, ModelUnsupported if the files name no token that a target begins with, or lack
         the weights for generation.
         """
+        if prefix:
+            problem = f"{quote_model(self.name)} reads no prefix apart from its source."
+            raise SettingError(problem, "Write it into the text.")
         part = _one_of_parts(part or CROSS)
         source = self._read(text, pair)
         if part == ENCODER:

@@ -65,7 +65,7 @@ def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", wo
         raise ReadingFailed(
             f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
         )
-    made = read_as(words, Step(Row("gradient", question=question)))
+    made = read_as(words, Step(Row("gradient", question=question)), prefix=encoder.prefix)
     tokens, numbers = read.tokenized(), weighted.cpu().numpy()
     return Attention(encoder.name, encoder.revision, tokens, numbers, made=made, quantity="gradient")
 

@@ -109,7 +109,7 @@ class LoadedModel(ABC):
         """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
 
     @abstractmethod
-    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "") -> Attention:
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = "", prefix: str = "") -> Attention:
         """The attention of every head on ``text``."""
 
     def tokenize(self, text: str, pair: str = "") -> TokenizedText:

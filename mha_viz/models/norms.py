@@ -32,7 +32,7 @@ def norm_weighted(encoder: AnyModel, text: str, pair: str = "", words: Sequence[
     assert isinstance(norms, Recorded)
     lengths = [torch.bmm(*each).norm(dim=-1) for each in zip(norms.values, _turned(encoder), strict=True)]
     weights = reading.weights * torch.stack(lengths).cpu().numpy()[:, :, None, :]
-    return replace(reading, weights=weights, quantity="norm", made=read_as(words, NORM_WEIGHTED))
+    return replace(reading, weights=weights, quantity="norm", made=read_as(words, NORM_WEIGHTED, prefix=encoder.prefix))
 
 
 def _turned(encoder: Encoder) -> list[torch.Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -63,6 +64,14 @@ class Tokenizer:
         self.unknown = tokenizer.unk_token_id
         self._has_pairs = pairs and _has_pairs(self._backend)
         self._blank = _blank(self._backend)
+        self.prefix = ""
+
+    def prefixed(self, prefix: str) -> Tokenizer:
+        """The same tokenizer for texts that follow a ``prefix``, such as "query: ", whose pieces are special tokens. Of
+        a pair, the first text follows it."""
+        other = copy(self)
+        other.prefix = clean(prefix)
+        return other
 
     @property
     def backend(self) -> Any:
@@ -83,13 +92,13 @@ class Tokenizer:
             raise TextError(f"{self.name} reads one text at a time.", "Leave the second sentence empty.")
         most = CHARACTERS_PER_PIECE * self.limit
         typed = (text[:most], pair[:most]) if pair else (text[:most],)
-        encoding = self._encoded(*typed)
+        encoding = self._encoded(self.prefix + typed[0], *typed[1:])
         sequence, n_pieces = encoding.sequence_ids, len(encoding)
-        for number, part in enumerate(typed):
-            if number not in sequence:
-                raise self._nothing_kept(part, number)
         keep = range(n_pieces) if n_pieces <= self.limit else _shortened(sequence, self.limit)
         pieces = self._pieces(encoding, keep)
+        for number, part in enumerate(typed):
+            if all(piece.end <= piece.start or piece.segment != number for piece in pieces):
+                raise self._nothing_kept(part, number)
         more = len(text) > most or (len(typed) == 2 and len(pair) > most)
         cut = _cut(pieces, typed, n_pieces, self.limit, more) if more or n_pieces > self.limit else None
         ids, types = encoding.ids, encoding.type_ids  # each access creates a new list
@@ -110,39 +119,45 @@ class Tokenizer:
                 f"{len(forms):,} words of {characters:,} characters; {self.name} reads {self.limit} pieces.",
                 f"Shorten the sentence to at most {most:,} characters.",
             )
-        forms = [clean(form) for form in forms]
+        forms, before = [clean(form) for form in forms], self.prefix.split()
         if not any(form.strip() for form in forms):
             raise EmptyText("The sentence has no word.", "Give at least one.")
-        encoding = self._encoded([self._blank * (i > 0) + form for i, form in enumerate(forms)], is_pretokenized=True)
+        every = [self._blank * (i > 0) + form for i, form in enumerate((*before, *forms))]
+        encoding = self._encoded(every, is_pretokenized=True)
         if len(encoding) > self.limit:
             raise TextError(f"{len(encoding)} pieces; {self.name} reads {self.limit}.", "Shorten the sentence.")
-        words, ids = tuple(encoding.word_ids), tuple(encoding.ids)
-        lost = set(range(len(forms))).difference(words)
+        # Words of the prefix are numbered below 0 here.
+        numbers, ids = [None if word is None else word - len(before) for word in encoding.word_ids], tuple(encoding.ids)
+        lost = set(range(len(forms))).difference(numbers)
         if lost:
             word = min(lost)
             raise TextError(
                 f"The tokenizer of {self.name} keeps nothing of word {word + 1}, {quoted(forms[word])}.",
                 "Leave it out.",
             )
+        words = tuple(None if number is None or number < 0 else number for number in numbers)
+        names = [
+            name if number is None or number >= 0 else _visible(before[number][slice(*span)], name)
+            for name, number, span in zip(encoding.tokens, numbers, encoding.offsets, strict=True)
+        ]
         in_vocabulary = tuple(word is None or token != self.unknown for word, token in zip(words, ids, strict=True))
-        spans = self._spans(forms, words, encoding.offsets)
-        return WordPieces(
-            tuple(forms), tuple(encoding.tokens), ids, tuple(encoding.type_ids), words, spans, in_vocabulary
-        )
+        spans = self._spans(forms, words, encoding.offsets, bool(before))
+        return WordPieces(tuple(forms), tuple(names), ids, tuple(encoding.type_ids), words, spans, in_vocabulary)
 
     def _spans(
-        self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]]
+        self, forms: Sequence[str], words: Sequence[int | None], offsets: Sequence[tuple[int, int]], follows: bool
     ) -> tuple[tuple[int, int], ...]:
-        """The span of each piece in the words joined by single spaces, from its span in its word."""
+        """The span of each piece in the words joined by single spaces, from its span in its word. ``follows``: whether
+        a prefix comes before the first."""
         begins = list(accumulate((len(form) + 1 for form in forms), initial=0))
-        blank = len(self._blank)  # positions before all words but the first
+        blank = len(self._blank)  # positions before all words but the very first
         spans = []
         for word, (start, end) in zip(words, offsets, strict=True):
             if word is None:
                 spans.append((0, 0))
                 continue
             first, last = begins[word], begins[word + 1] - 1
-            shift = first - blank * (word > 0)
+            shift = first - blank * (follows or word > 0)
             spans.append((max(first, shift + start), min(last, shift + end)))
         return tuple(spans)
 
@@ -162,6 +177,11 @@ class Tokenizer:
             segment = sequence[i]
             word = None if ids[i] in self.delimiters else words[i]
             start, end = spans[i]
+            if segment == 0 and self.prefix:
+                if end <= len(self.prefix):
+                    pieces.append(Piece(_visible(self.prefix[start:end], names[i]), 0, 0, None, segment))
+                    continue
+                start, end = max(0, start - len(self.prefix)), end - len(self.prefix)
             pieces.append(Piece(names[i], start, end, word, segment, ids[i] != self.unknown))
         return pieces
 
@@ -186,6 +206,11 @@ def panics_in_words(name: str) -> Iterator[None]:
         _log.warning("%s: %s", name, error)
         problem = f"The tokenizer or the weights of {quote_model(name)} crashed the library that reads them."
         raise ModelBroken(problem, "Try another text, or another model.") from None
+
+
+def _visible(written: str, name: str) -> str:
+    """What was written where a piece of a prefix stands, or the name of the piece if that is blank."""
+    return written.strip() or name
 
 
 def _has_pairs(tokenizer: Any) -> bool:

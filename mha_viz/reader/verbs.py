@@ -28,6 +28,7 @@ from mha_viz.text import Token, TokenizedText
 from mha_viz.text.tokens import Cut
 
 if TYPE_CHECKING:
+    from mha_viz.models.encoder import Encoder
     from mha_viz.reader.models import Models
     from mha_viz.study.effects import Instead
 
@@ -68,7 +69,7 @@ def read(models: Models, request: Request) -> Attention:
 
 def trace(models: Models, request: Request, layer: int) -> Trace:
     """Every step inside one layer."""
-    return models[request.model].trace(*request.texts, layer, request.words)
+    return _model(models, request).trace(*request.texts, layer, request.words)
 
 
 def score_parts(
@@ -76,7 +77,7 @@ def score_parts(
 ) -> tuple[ScoreParts, ...]:
     """The parts of the scores of a token with each of some others in a head (``models.in_parts``)."""
     text, pair = request.texts
-    return models[request.model].score_parts_of(text, head, query, keys, pair=pair, words=request.words)
+    return _model(models, request).score_parts_of(text, head, query, keys, pair=pair, words=request.words)
 
 
 def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
@@ -84,7 +85,7 @@ def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str
     (``models.why``)."""
     from mha_viz.models.why import why
 
-    return why(models[request.model], request.text, pair=request.pair, words=request.words).composed()
+    return why(_model(models, request), request.text, pair=request.pair, words=request.words).composed()
 
 
 def patched(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
@@ -92,7 +93,7 @@ def patched(models: Models, request: Request, to: str = "", side: str = "") -> P
     paths to one side of a head (``models.patching``)."""
     from mha_viz.models.patching import patch
 
-    text, source, model = request.text, request.source, models[request.model]
+    text, source, model = request.text, request.source, _model(models, request)
     return patch(model, text, source, similar_to=request.other, to=to, side=side)
 
 
@@ -100,42 +101,42 @@ def question(models: Models, request: Request) -> Question:
     """The question of a request, with its word looked up."""
     from mha_viz.study.one_text import question_of
 
-    return question_of(models[request.model], request)
+    return question_of(_model(models, request), request)
 
 
 def direct(models: Models, request: Request) -> Numbers:
     """[layer, head]: the direct contribution of each head to a word's logit (``models.contributions``)."""
     from mha_viz.models import contributions
 
-    return contributions.direct(models[request.model], question(models, request), *request.texts)
+    return contributions.direct(_model(models, request), question(models, request), *request.texts)
 
 
 def importance(models: Models, request: Request) -> Numbers:
     """[layer, head]: ``models.gradients.importance``."""
     from mha_viz.models import gradients
 
-    return gradients.importance(models[request.model], question(models, request), *request.texts)
+    return gradients.importance(_model(models, request), question(models, request), *request.texts)
 
 
 def answer(models: Models, request: Request) -> Answer:
     """The model's answer with and without the heads that are off (``study.effects.answer``)."""
     from mha_viz.study import effects
 
-    return effects.answer(models[request.model], request, _by(models, request))
+    return effects.answer(_model(models, request), request, _by(models, request))
 
 
 def effects_of(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
     """The effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
     from mha_viz.study import effects
 
-    return effects.part(models[request.model], layer, heads, request, _by(models, request))
+    return effects.part(_model(models, request), layer, heads, request, _by(models, request))
 
 
 def lost_each(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
     """The changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
     from mha_viz.study import effects
 
-    return effects.lost_each(models[request.model], variants, request, _by(models, request))
+    return effects.lost_each(_model(models, request), variants, request, _by(models, request))
 
 
 def lost_at_random(models: Models, request: Request, draws: range) -> Numbers:
@@ -143,14 +144,14 @@ def lost_at_random(models: Models, request: Request, draws: range) -> Numbers:
     (``study.effects.lost_at_random``)."""
     from mha_viz.study import effects
 
-    return effects.lost_at_random(models[request.model], draws, request, _by(models, request))
+    return effects.lost_at_random(_model(models, request), draws, request, _by(models, request))
 
 
 def margins(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Numbers:
     """How far the wanted word is from being the answer, for each variant (``study.effects.margins``)."""
     from mha_viz.study import effects
 
-    return effects.margins(models[request.model], variants, request, _by(models, request))
+    return effects.margins(_model(models, request), variants, request, _by(models, request))
 
 
 def measure_means(models: Models, model: str, first: int, end: int) -> None:
@@ -177,6 +178,12 @@ def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -
     decoder_heads.check(encoder, LENGTH, DRAWS)
     of_weights = encoder.untrained(SEED) if untrained else encoder
     return decoder_heads.part_of(of_weights, range(first, end), LENGTH, DRAWS, SEED)
+
+
+def _model(models: Models, request: Request) -> Encoder:
+    """The model that a request asks, with the prefix of its texts."""
+    encoder = models[request.model]
+    return encoder.prefixed(request.prefix) if request.prefix else encoder
 
 
 def _by(models: Models, request: Request) -> Instead:

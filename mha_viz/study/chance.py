@@ -1,4 +1,5 @@
-"""How many roles chance would name: the study with the trees of other sentences, or with chains of other mentions."""
+"""How many roles chance would name: the study with the trees of other sentences, with chains of other mentions, or with
+other words of the same kind in the place of those that are right."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mha_viz.analysis.chance import COREFERENCE, SYNTAX, ChanceRoles
+from mha_viz.analysis.chance import COREFERENCE, KIND, SYNTAX, ChanceRoles
 from mha_viz.analysis.established import establish
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import ESTABLISHED
@@ -17,6 +18,7 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models import catalog
 from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.study.kind_null import roles_of_draws
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Here
 from mha_viz.study.run import Progress
@@ -43,6 +45,7 @@ def chance_roles(
     *,
     also: Source | None = None,
     role: str = SYNTAX,
+    keeps: str = "",
     draws: int = 20,
     seed: int = 0,
     batch: int = BATCH,
@@ -56,9 +59,15 @@ def chance_roles(
     what a head knows of a sentence is lost. ``role="coreference"`` counts roles of coreference, and turns the chains of
     each document along its mentions, which keeps how close together those of a chain are. ``also``: a second
     treebank; roles are then those that both establish.
-    ``progress``: over all draws. The other arguments and errors are those of ``profile``; a study takes as long as
-    ``draws`` + 1 profiles without untrained weights. ``stored_in`` of the result puts it into a profile, whose report
-    states it. Raises CorpusError for a corpus without trees, or without chains, SettingError for less than one draw.
+
+    ``keeps="kind"`` draws otherwise: for each word, another word of its sentence with the part of speech of the right
+    one takes that one's place (:mod:`mha_viz.analysis.kind_null`), so that a head that only knows which kind of word to
+    look for loses nothing. All of its draws are counted in one reading of each corpus.
+
+    ``progress``: over all draws. The other arguments and errors are those of ``profile``; a study of permutations takes
+    as long as ``draws`` + 1 profiles without untrained weights. ``stored_in`` of the result puts it into a profile,
+    whose report states it. Raises CorpusError for a corpus without trees, or without chains, SettingError for less than
+    one draw, and for another ``role`` or ``keeps``.
 
     >>> mv.chance_roles("grammar", "toy", draws=2).observed
     7
@@ -67,8 +76,16 @@ def chance_roles(
         raise SettingError(f"draws is {shorten_value(draws)}.", "Give a whole number from 1 on; 20 are usual.")
     if role not in NULLS:
         raise SettingError(f"{shorten_value(role, 60)!r} is not a role that is counted.", f"Give {' or '.join(NULLS)}.")
+    if keeps not in ("", KIND) or (keeps and role != SYNTAX):
+        given = f"{shorten_value(keeps, 60)!r} cannot be kept for roles of {role}."
+        raise SettingError(given, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
     corpora = [treebank(source, role) for source in (*(() if also is None else (also,)), corpus)]
     encoder, engine, show = one_stack(model, device), Here(batch), progress or (lambda _: None)
+    names = tuple(one.name for one in corpora)
+    if keeps:
+        tells = [partial(_tell, show, at, len(corpora)) for at in range(len(corpora))]
+        observed, *drawn = roles_of_draws(encoder, corpora, draws, seed, batch, tells)
+        return ChanceRoles(observed, tuple(drawn), names, role, KIND)
     studies = len(corpora) * (1 + draws)
     counts: list[int] = []
     for draw in range(1 + draws):
@@ -77,7 +94,7 @@ def chance_roles(
             tell = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
             profiles.append(engine.study(encoder, of_draw, control=False, progress=tell))
         counts.append(_roles(profiles, role))
-    return ChanceRoles(counts[0], tuple(counts[1:]), tuple(one.name for one in corpora), role)
+    return ChanceRoles(counts[0], tuple(counts[1:]), names, role)
 
 
 def treebank(source: Source, role: str = SYNTAX) -> Corpus:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis.described import known, shares_of
+from mha_viz.analysis.described import find_recipes, shares_of
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, drawn_links, groups_of, maps
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES, Numbers, RuleText
@@ -84,7 +84,7 @@ def grouping(
     chosen = Head.among(head, encoder.layers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)
-    return _grouping(encoder, corpus, chosen, recipes or known(encoder.name, encoder.revision), most, links)
+    return _grouping(encoder, corpus, chosen, recipes or find_recipes(encoder.name, encoder.revision), most, links)
 
 
 def _grouping(

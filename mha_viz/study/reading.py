@@ -38,6 +38,10 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
     ('typed', 'without L0H1: recipe')
     """
     quantity = request.checked().quantity
+    if request.off and request.method == "mean" and means is None:
+        sentences = grammar.corpus().sentences
+        means = ablation.means_over(in_one_stack(model), (" ".join(sentence.forms) for sentence in sentences))
+    model = in_one_stack(model).prefixed(request.prefix) if request.prefix else model
     if recipes is not None:
         if request.off and request.method == RECIPE:
             whole = _weights(model, replace(request, off=(), method=METHODS[0]), None)
@@ -49,9 +53,6 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
 
 def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:
     if request.off:
-        if request.method == "mean" and means is None:
-            sentences = grammar.corpus().sentences
-            means = ablation.means_over(in_one_stack(model), (" ".join(sentence.forms) for sentence in sentences))
         texts, method, words, source = request.texts, request.method, request.words, request.source
         return without(model, request.off, *texts, method, means, words, source=source)
     if request.words and not request.part:

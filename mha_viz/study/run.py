@@ -98,6 +98,7 @@ def sums_of(
     *,
     resume: Path | None = None,
     keep: bool = False,
+    batch: int = BATCH,
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Sums:
@@ -107,7 +108,7 @@ def sums_of(
     errors are as for :func:`study`.
     """
     with _saved_in(resume, keep) as file:
-        return _measured(Run(models, corpus, file, progress=progress, cancelled=cancelled, kind=kind))
+        return _measured(Run(models, corpus, file, batch, progress, cancelled, kind=kind))
 
 
 @contextmanager

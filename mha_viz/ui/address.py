@@ -69,7 +69,9 @@ ANSWER = {  # about the answer of a model
     "path": "|".join(SIDES),
 }
 MAX_WORD = 60  # characters of a followed word
-TEXTS = ("model", "text", "pair", "target", "source", "other", "word")  # fields of the request that are any text
+MAX_PREFIX = 200  # characters of what a model reads before a text
+# Fields of the request that are any text.
+TEXTS = ("model", "text", "pair", "target", "source", "other", "word", "prefix")
 
 
 class CaseInLink(NamedTuple):
@@ -217,7 +219,8 @@ def read(parameters: Mapping[str, str]) -> Address:
 
 def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mapping[str, str]) -> Request:
     """The request, with these heads ``off``; ``valid``: the values that match their patterns."""
-    model, text, pair, target, source, other, word = (_text(parameters, FIELDS[name].parameter) for name in TEXTS)
+    texts = (_text(parameters, FIELDS[name].parameter) for name in TEXTS)
+    model, text, pair, target, source, other, word, prefix = texts
     how = parameters.get("how", METHODS[0])
     return Request(
         model,
@@ -233,6 +236,7 @@ def _request(parameters: Mapping[str, str], off: tuple[Head, ...], valid: Mappin
         word=word[:MAX_WORD],
         other=other,
         off_in=valid.get("in", BOTH),
+        prefix=prefix[:MAX_PREFIX],
     )
 
 

@@ -24,7 +24,8 @@ def question(model: catalog.Model, attention: Attention, where: Address) -> Ques
     """The question that the URL asks the model about the text; None, with a remark on the page, if nothing can be
     asked. If the word cannot be followed, the model's own answer takes its place."""
     try:
-        return inference.question_about(Request(model.name, attention.text.text, where.request.pair), where)
+        of = Request(model.name, attention.text.text, where.request.pair, prefix=where.request.prefix)
+        return inference.question_about(of, where)
     except (ModelUnsupported, TextError) as error:
         if where.request.word or where.request.other:
             complain(error)

@@ -31,7 +31,7 @@ from mha_viz.ui.annotated import Annotated, annotated, built_in
 from mha_viz.ui.caches import facts, model_service, ready
 from mha_viz.ui.jobs import Job
 from mha_viz.ui.parts import complain, guarded, plain, remark, say_unused
-from mha_viz.ui.request import is_part, model_of, of_part, shown_model
+from mha_viz.ui.request import has_two, is_part, model_of, of_part, shown_model
 
 OF_GRAMMAR = "toy"  # the model that learned the built-in grammar
 MULTILINGUAL = "bert-base-multilingual-cased"
@@ -135,10 +135,18 @@ def lacks_source(where: Address) -> bool:
 
 def requested(model: catalog.Model, text: str, where: Address) -> Request:
     """The request in the URL to a model about a text. Raises the errors of :func:`as_shown`."""
-    request = Request(model.name, text, where.request.pair)
+    request = Request(model.name, text, where.request.pair, prefix=_prefix(model, where))
     if where.request.off and not lacks_source(where):
         return as_shown(replace(request, off=where.request.off, **where.way(text)), where)
     return as_shown(of_part(request, where), where)
+
+
+def _prefix(model: catalog.Model, where: Address) -> str:
+    """The prefix in the URL; none, with a remark, for an encoder–decoder, of whose source it would be a part."""
+    if where.request.prefix and has_two(model):
+        remark(f"{model.label} reads no prefix apart from its source: write it into the text.")
+        return ""
+    return where.request.prefix
 
 
 def as_shown(request: Request, where: Address) -> Request:
@@ -147,7 +155,7 @@ def as_shown(request: Request, where: Address) -> Request:
     quantity = QUANTITIES[where.request.quantity]
     if not quantity.with_all_heads:
         return replace(request, quantity=where.request.quantity)
-    whole = Request(request.model, request.text, request.pair, quantity=where.request.quantity)
+    whole = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
     return whole.about(question_about(whole, where.but(off_in=BOTH))) if quantity.of_answer else whole
 
 
@@ -157,7 +165,8 @@ def question_about(request: Request, where: Address) -> Question:
     in_url = where.request
     place = FIRST if in_url.place is None else in_url.place
     other = in_url.other if in_url.other.strip() and in_url.other != request.text else ""
-    of_words = Request(request.model, *request.texts, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
+    whole = Request(request.model, *request.texts, prefix=request.prefix)
+    of_words = replace(whole, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
     return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
 
 

@@ -168,9 +168,9 @@ def kinds(sentences: Sequence[tuple[Sentence, Reading]]) -> dict[Any, tuple[int,
                 cases.append(None)
                 pointed = answer(w, question)
                 if sentence.upos[pointed] == tag:
-                    sides = [nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES]
+                    left, right = (nearest(sentence, question.asked, side, [tag]) in question.right for side in SIDES)
                     chance = len(question.right.intersection(words)) / len(words)
-                    of_kind.append(OfKind(pointed in question.right, *sides, chance))
+                    of_kind.append(OfKind(pointed in question.right, left, right, chance))
     return {key: (len(cases), of_kind) for key, (cases, of_kind) in found.items()}
 
 

@@ -62,6 +62,8 @@ def show_comparison(what: Url) -> None:
         remark(f"{'Some of the' if pins else 'The'} compared heads in this link could not be read{others}.")
     if chosen == "tray":
         say_unused(what.where.unused("compare"))
+        if what.where.request.prefix:
+            remark("Compared heads read their texts without the prefix in this link.")
         _comparison(pins, what.where)
         return
     ask_part(what.where)
@@ -281,7 +283,9 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
     off = tuple(one for one in what.where.request.off if one in attention.every_head())
     before = tuple(one for one in attention.every_head() if one.layer == head.layer - 1)  # what the head reads
     text = attention.text
-    request = Request(attention.model, text.text, text.pair, off=off or before, **what.where.way(text.text))
+    prefix = what.where.request.prefix
+    request = Request(attention.model, text.text, text.pair, prefix=prefix, off=off or before)
+    request = replace(request, **what.where.way(text.text))
     which = inference.listed(off) if off else f"All heads of layer {head.layer - 1} ({head.layer}) are"
     with st.container(horizontal=True, vertical_alignment="center"):
         if request.off:
@@ -314,7 +318,7 @@ def _models(attention: Attention, head: Head, what: Url) -> list[Panel]:
     if not ready(model):
         _missing(model, "This comparison needs")
         return [Panel(attention, head)]
-    request_to_it = Request(model.name, what.text, what.where.request.pair)
+    request_to_it = Request(model.name, what.text, what.where.request.pair, prefix=what.where.request.prefix)
     other = inference.read_by(beside(request_to_it, attention, what.where))
     if other is None:
         return [Panel(attention, head)]

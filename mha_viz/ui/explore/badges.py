@@ -176,7 +176,8 @@ def arrows(what: Url, attention: Attention) -> tuple[Arrow, ...] | None:
         return None
     model = catalog.resolve(attention.model)
     with guarded(complain):
-        future = model_service().cached(verbs.composition, Request(model.name, what.text, what.where.request.pair))
+        pair, prefix = what.where.request.pair, what.where.request.prefix
+        future = model_service().cached(verbs.composition, Request(model.name, what.text, pair, prefix=prefix))
         try:
             composed: tuple[Arrow, ...] = inference.wait(future, f"{model.label} is being opened…")
             return composed

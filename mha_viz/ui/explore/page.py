@@ -224,7 +224,8 @@ def _is_drawn(event: Mapping[str, object], what: Url) -> bool:
 
 def _requested(what: Url) -> tuple[str, ...]:
     """The parts of the request that decide which tokens there are, and which heads an encoder–decoder has."""
-    return what.text, what.where.request.pair, what.where.request.target, what.where.request.part
+    request = what.where.request
+    return what.text, request.pair, request.target, request.part, request.prefix
 
 
 def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
@@ -251,6 +252,8 @@ def _on_compare() -> None:
         request = of_part(Request(name, what.sentence, what.where.request.pair), what.where)
         if not request.part:
             request = replace(request, text=what.to_pin(what.sentence), **address.switched_off_in(event))
+        if what.where.request.prefix:
+            st.toast("Compared heads read their texts without the prefix in this link.")
         pins, _ = comparison.read(what.where.tray)
         layer = f"Layer {head.layer}" if QUANTITIES[what.where.request.quantity].of_layers else ""
         address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))

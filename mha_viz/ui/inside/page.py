@@ -120,7 +120,8 @@ def _about(attention: Attention, head: Head, query: int, key: int) -> str:
 def _by_its_model(what: Url, attention: Attention, verb: Callable[..., Any], *of: Any) -> Any:
     """What the model whose reading is on the page answers about it. Raises what the encoder raises."""
     model = catalog.resolve(attention.model)
-    future = model_service().cached(verb, Request(model.name, what.text, what.where.request.pair), *of)
+    request = Request(model.name, what.text, what.where.request.pair, prefix=what.where.request.prefix)
+    future = model_service().cached(verb, request, *of)
     return inference.wait(future, f"{model.label} is being opened…")
 
 

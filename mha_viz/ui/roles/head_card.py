@@ -37,7 +37,7 @@ from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.study_progress import go_on, outcome
 
-OF_ALL_ROWS = "None of its rules is a relation: a relation concerns few words, a recipe all of them."
+OF_ALL_ROWS = "Relations concern too few words to show."
 LISTED = 8  # relations
 SHOWN = 4  # sentences for and against, each
 BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}

@@ -20,8 +20,8 @@ from mha_viz.ui.studies import READY, Evidence
 FEW = 1000  # pieces of text
 HALF = 0.0005  # so that q is rounded up
 RULE = (
-    "A head has a relation’s name if the lower end of its 95% interval is ten points above the best fixed offset "
-    "(coreference: two rules). That does not prove that the model uses it, nor that it holds in other text."
+    "A head has a relation’s name if its 95% interval begins ten points above the best fixed offset (coreference: two "
+    "rules). That proves neither that the model uses it nor that it holds in other text."
 )
 
 
@@ -44,7 +44,7 @@ def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
     named = len({finding.head for finding in evidence.findings()})
     if not named:
         return f"None of the {heads} heads was found to do something that has a name."
-    return f"**{named}** have roles.{'' if is_open else ' Click one.'}{_links(evidence)}"
+    return f"**{named}** have roles.{'' if is_open else f' Click one.{_links(evidence)}'}"
 
 
 @lasting(READY)
@@ -77,8 +77,8 @@ def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
 
 def corpus(evidence: Evidence) -> None:
     """Say what the roles were measured on, and whether by the rule of an older version."""
-    of = [sum(p.facts["counts"].get(kind, 0) for p in evidence.profiles) for kind in ("sentences", "rows")]
-    read = f" ({sum(of):,} {'texts' if of[1] else 'sentences'})" if any(of) else ""
+    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
+    read = f" ({sentences:,} sentences)" if len(evidence.profiles) == 1 and sentences else ""
     older = f", {OLDER_RULE}" if is_older(evidence.findings()) else ""
     st.caption(f"Measured on {plain(evidence.label)}{read}{older}.")
 

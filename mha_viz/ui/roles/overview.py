@@ -27,14 +27,14 @@ from mha_viz.figures.role_words import (
     STANDINGS,
     STATE_WORDS,
     at_a_glance,
-    beside_at_a_glance,
     beside_rule,
     best_baseline,
     by_head,
     counted_states,
-    does_at_a_glance,
+    does_in_list,
     glyph,
     linked_words,
+    rule_in_list,
     standing_with_numbers,
     strongest_first,
 )
@@ -202,12 +202,13 @@ def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
 
 
 def _states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
-    """What the frame and the filling of a square say of the head and the strongest simple rule."""
+    """What the line and the filling of a square say of the head and the strongest simple rule; its tip names that."""
     rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filtered(evidence, kinds))]
     if not rules:
         return ""
-    marks = "".join(f'<span><s class="{state}"></s>{words.split()[0]}</span>' for state, words in STATE_WORDS.items())
-    return f'<div class="states">{marks}{" or ".join(rules).replace("or the rule", "or")}</div>'
+    states = "".join(f"<span>{_mark(state)}{words.split()[0]}</span>" for state, words in STATE_WORDS.items())
+    named = escape(" or ".join(rules).replace("or the rule", "or"))
+    return f'<div class="states" title="{named}">{states}the rule</div>'
 
 
 def _bars(evidence: Evidence) -> str:
@@ -247,13 +248,13 @@ def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
 def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
     """One line for each role: what is done and how often, what the strongest simple rule does, and a bar with a tick
     for that rule. Of several heads, each is named. Of one head, the roles in ``used`` are marked, by the measure of
-    what changes without the head; a measure of roles is named once, and the words on the first rule are unfolded."""
+    what changes without the head; a measure of roles is named once, and the words on rules unfold."""
     of_one = used is not None
-    opened = next((f for f in findings if f.state), None) if of_one else None
+    first = next((finding for finding in findings if finding.state), None) if of_one else None
     body = "".join(
-        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_at_a_glance(f, after if of_one else None))}</b>"
+        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_in_list(f, after if of_one else None))}</b>"
         f"{_used(used[f.detail]) if used and f.detail in used else '; '}"
-        f"{_beside(f, after if of_one else None, f == opened)}"
+        f"{_beside(f, after if of_one else None, f == first, of_one)}"
         f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
         f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
         for f, after in zip(findings, (None, *findings), strict=False)
@@ -262,12 +263,22 @@ def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) ->
     st.html(f'<ul class="mha-rows">{body}</ul>')
 
 
-def _beside(finding: Finding, after: Finding | None, is_open: bool) -> str:
-    """What the score is compared with; where it is a rule beside which the head has a state, its words unfold."""
-    short, full = escape(beside_at_a_glance(finding, after)), escape(beside_rule(finding))
-    if not full:
+def _beside(finding: Finding, after: Finding | None, is_first: bool, has_words: bool) -> str:
+    """What the score is compared with and, as a mark, what the head does to it; the first of these marks unfolds the
+    words on all rules of a card."""
+    short = escape(rule_in_list(finding, after))
+    if not finding.state:
         return short
-    return f"<details class='rule'{' open' * is_open}><summary>{short}</summary><small>{full}</small></details>"
+    marked, words = f"{_mark(finding.state)}&nbsp;{short}", escape(beside_rule(finding, is_told=is_first))
+    folded = f"<details class='rule'><summary>{marked}</summary></details>" if is_first else marked
+    return f"{folded}<small>{words}</small>" if has_words else marked
+
+
+def _mark(state: str) -> str:
+    """The mark of one of STATES, with its words for whoever does not see it."""
+    return (
+        f'<s class="mha-state {state}" role="img" aria-label="{STATE_WORDS[state]}:" title="{STATE_WORDS[state]}"></s>'
+    )
 
 
 def _used(measure: str) -> str:

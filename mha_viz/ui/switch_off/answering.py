@@ -70,7 +70,7 @@ def answer_of(request: Request) -> Answer:
 def per_head(verb: Callable[[Models, Request], Numbers], request: Request) -> Numbers:
     """One number per head for the question of a request, from the cache or from the model, with all heads on. Raises
     what the model raises."""
-    whole = Request(request.model, *request.texts, question=request.question)
+    whole = Request(request.model, *request.texts, question=request.question, prefix=request.prefix)
     return inference.wait(model_service().cached(verb, whole), WAITING)
 
 

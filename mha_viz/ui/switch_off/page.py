@@ -69,7 +69,8 @@ class SwitchedOff:
         self.effects: Effects | None = None  # until they are said
         self.question = _question(whole, where)
         text = whole.text
-        each = Request(whole.model, text.text, text.pair, question=self.question, **where.way(text.text))
+        request = Request(whole.model, text.text, text.pair, question=self.question, prefix=where.request.prefix)
+        each = replace(request, **where.way(text.text))
         self.each, self.request = each, replace(each, off=self.off)
 
     @property
@@ -193,7 +194,7 @@ def _guess() -> None:
 
 def _question(attention: Attention, where: Address) -> Question | None:
     """The question that the URL asks about the text, or about the model's own answer; None if nothing can be asked."""
-    of = Request(attention.model, attention.text.text, where.request.pair)
+    of = Request(attention.model, attention.text.text, where.request.pair, prefix=where.request.prefix)
     for place in (where, where.but(word="")):
         with suppress(MhaVizError):
             return inference.question_about(of, place)

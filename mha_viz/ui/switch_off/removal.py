@@ -104,7 +104,8 @@ def show_switch(attention: Attention, request: Request, where: Address) -> None:
     if wanted is None:
         return
     place = question.place if question.places else None
-    asking = model_service().cached(verbs.question, Request(request.model, *request.texts, place=place, word=wanted))
+    of_word = Request(request.model, *request.texts, place=place, word=wanted, prefix=request.prefix)
+    asking = model_service().cached(verbs.question, of_word)
     other = inference.wait(asking, "Asking the model…")
     about = request.about(other)
     steps = partial(

@@ -1,0 +1,97 @@
+"""How many roles of syntax trees would name in which other words of the same kind are right, from one reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from mha_viz.analysis.kind_null import DrawnSyntax
+from mha_viz.analysis.profile import DEFINITIONS
+from mha_viz.analysis.reduce import word_block
+from mha_viz.analysis.roles import CorrectCounts, candidate_heads, detail_of, suggested_heads
+from mha_viz.analysis.syntax import Gold, Relations, pointers
+from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.models.encoder import Encoder
+from mha_viz.study.measures import ReadShard, Texts
+from mha_viz.study.plan import batches, plan
+from mha_viz.study.run import Progress, sums_of
+from mha_viz.study.sums import PASSES, Sums, labels_of
+
+FORMAT = 1  # version of the sums and of how they are measured
+NAME = "kinds"  # of the sums
+
+
+class OfKinds(NamedTuple):
+    """The counts of the trees as they are and of ``draws`` draws (:class:`DrawnSyntax`)."""
+
+    draws: int
+    seed: int = 0
+    by_half: bool = True
+    has_cases: bool = False
+
+    def definition(self) -> list[object]:
+        """All of it."""
+        return [NAME, DEFINITIONS, FORMAT, *self]
+
+    def sentences(self, count: int, _: int) -> int:
+        """All of them."""
+        return count
+
+    def shard(self, encoder: Encoder, corpus: Corpus | Gap, first: int) -> ReadShard:
+        """The corpus, with the documents of its profile."""
+        assert isinstance(corpus, Corpus)
+        plain, relations = replace(corpus, has_chains=False), Relations(corpus.sentences)
+        documents = [sentence.document for sentence in corpus.sentences]
+        labels = labels_of(documents, relations, encoder.layers * encoder.heads)
+        return ReadShard(plain, plan(encoder, plain, first), relations, first, labels, {})
+
+    def texts(self, shard: ReadShard) -> dict[str, Texts]:
+        """Sentences of equal length together."""
+        pieces = shard.plan.sentences
+        lengths = [len(one) if one else 0 for one in pieces]
+        return {"sentences": Texts(lengths, range(len(lengths)), partial(batches, pieces), self._add)}
+
+    def _add(self, encoder: Encoder, shard: ReadShard, places: Sequence[int], sums: Sums, name: str) -> None:
+        """Add some sentences."""
+        assert isinstance(shard.corpus, Corpus)
+        pieces = [one for place in places if (one := shard.plan.sentences[place])]
+        weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
+        flat = weights.reshape(sums.heads, *weights.shape[2:])
+        drawn = DrawnSyntax(shard.relations, sums.heads, len(sums.documents), self.draws, self.seed, self.by_half)
+        documents = sums.places("document", [shard.labels[place] for place in places])
+        for at, (place, document) in enumerate(zip(places, documents, strict=True)):
+            tree = shard.relations.tree(shard.corpus.sentences[place])
+            if len(tree.heads) > 1:
+                pointed = pointers(word_block(flat[:, at], pieces[at].words))
+                drawn.add(pointed, tree, shard.first + place, document)
+        sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn.sums.items()}
+
+
+def roles_of_draws(
+    encoder: Encoder,
+    corpora: Sequence[Corpus],
+    draws: int,
+    seed: int,
+    batch: int,
+    progress: Sequence[Callable[[Progress], None]],
+) -> list[int]:
+    """How many roles of syntax the trees as they are name, and how many each draw: those that all ``corpora`` establish
+    or, if there is one, that it suggests. ``progress``: of each corpus. Raises CorpusError, Cancelled."""
+    kind = OfKinds(draws, seed, by_half=len(corpora) == 1)
+    named: list[list[frozenset[tuple[int, str]]]] = []
+    for corpus, tell in zip(corpora, progress, strict=True):
+        sums = sums_of([encoder], corpus, kind, batch=batch, progress=tell)
+        named.append([_named(sums, draw, kind.by_half) for draw in range(draws + 1)])
+    return [len(frozenset.intersection(*of_draw)) for of_draw in zip(*named, strict=True)]
+
+
+def _named(sums: Sums, draw: int, is_alone: bool) -> frozenset[tuple[int, str]]:
+    """The roles that one draw names, each a head and a detail: suggested ones if the corpus ``is_alone``."""
+    arrays, relations = sums.of(f"{PASSES[0]}/{NAME}"), sums.relations
+    cases = arrays["cases"][:, draw]
+    gold = Gold(cases.sum(axis=0), arrays["offset"][draw], cases[0, ..., :0])
+    counts = CorrectCounts(relations, gold, sums.rows, cases, arrays["correct"][:, draw])
+    meetings = (suggested_heads if is_alone else candidate_heads)(counts)
+    return frozenset((head, detail_of(relations, at.direction, at.row)) for at in meetings for head in at.heads)

@@ -106,8 +106,8 @@ def described(recipes: Recipes) -> list[HeadRecipe]:
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
-    """What recipes explain of the other corpus where there is one, or else of the sentences that chose nothing, with
-    the interval: the columns share, low and high, from the table "explained"."""
+    """Select what recipes explain of the other corpus where there is one, or else of the sentences that chose nothing,
+    with the interval: the columns share, low and high, from the table "explained"."""
     columns = ["share", "low", "high"]
     other, held_out = (
         table[[name, f"{name}_low", f"{name}_high"]].set_axis(columns, axis=1) for name in ("other", "held_out")
@@ -177,9 +177,9 @@ def is_of(gold: Sentence, attention: Attention) -> bool:
 
 def predicted(attention: Attention, recipes: Recipes | None = None, text: RuleText | None = None) -> Weights:
     """P [layer, head, query, key]: the attention that recipes predict for the text of a reading; by default those that
-    are :func:`known` of the model. ``text``: as rules see it, by default without annotation, so that only rules which
-    need none apply. Raises SettingError if the model has no recipes or they are of a model of another shape, TextError
-    for more than LONGEST tokens."""
+    are :func:`find_recipes` of the model. ``text``: as rules see it, by default without annotation, so that only rules
+    which need none apply. Raises SettingError if the model has no recipes or they are of a model of another shape,
+    TextError for more than LONGEST tokens."""
     shares = _shares_for(attention, recipes)
     rows: Weights = prediction(shares, text or text_of(attention)).astype(np.float32)
     return rows.reshape(attention.weights.shape)
@@ -244,7 +244,7 @@ def unexplained(attention: Attention, recipes: Recipes | None = None, gold: Sent
 
 def with_annotation(left: Attention, gold: Sentence) -> Attention:
     """What :func:`unexplained` left without annotation, as it is with that of ``gold``; itself if the sentence has
-    other words. By the recipes that are :func:`known` of the model."""
+    other words. By the recipes that are :func:`find_recipes` of the model."""
     if UNEXPLAINED not in left.made or not is_of(gold, left):
         return left
     weights = left.weights + predicted(left) - predicted(left, text=text_of(left, gold))
@@ -256,8 +256,8 @@ def with_annotation(left: Attention, gold: Sentence) -> Attention:
 
 
 def find_recipes(model: str, revision: str = "") -> Recipes | None:
-    """The recipes of a model's heads: the first in the folders that MHA_VIZ_PROFILES names, or else those that come
-    with the app; None if there are none, or only damaged ones or those of weights of another revision."""
+    """Find the recipes of a model's heads: the first in the folders that MHA_VIZ_PROFILES names, or else those that
+    come with the app; None if there are none, or only damaged ones or those of weights of another revision."""
     for file, facts in _own_recipes():
         is_named = facts.get("model") == model and revision in ("", facts.get("revision"))
         if is_named or (revision and revision == facts.get("revision")):  # the same weights under another name
@@ -267,7 +267,8 @@ def find_recipes(model: str, revision: str = "") -> Recipes | None:
 
 
 def of_model(model: str, revision: str = "") -> Recipes:
-    """The same. Raises SettingError with what was found instead, if there are none, CorpusError for damaged ones."""
+    """Find the recipes of a model as :func:`find_recipes` does. Raises SettingError, naming what was found instead, if
+    there are none, and CorpusError for damaged ones."""
     recipes = find_recipes(model, revision)
     if recipes is not None:
         return recipes
@@ -296,7 +297,7 @@ def shipped(model: str, revision: str = "") -> Recipes | None:
 
 
 def _own_recipes() -> list[tuple[Path, Mapping[str, Any]]]:
-    """The files with the facts of recipes in the folders that MHA_VIZ_PROFILES names, with these."""
+    """List the files with facts of recipes in the folders that MHA_VIZ_PROFILES names, each with its facts."""
     files = [file for folder in own_folders() for file in files_below(folder, FACTS)]
     return [(file, _facts(file, file.stat().st_mtime_ns)) for file in files]
 
@@ -324,7 +325,7 @@ def kept_shares(recipes: Recipes) -> Numbers:
 
 
 def of_heads(model: str, revision: str = "") -> tuple[HeadRecipe, ...]:
-    """The recipe of every head in order; none if :func:`known` has none."""
+    """The recipe of every head in order; none if :func:`find_recipes` has none."""
     recipes = find_recipes(model, revision)
     return _of_heads(recipes) if recipes else ()
 

@@ -83,6 +83,6 @@ def _roles(
 
 
 def _both(here: object, there: object) -> str | None:
-    """What the head does to the rule on both corpora: the least of both states; None if there is no rule."""
+    """Return the lesser of the states on two corpora; None if there is no rule."""
     states = {OLDER.get(str(state), state) for state in (here, there)}
     return next((str(state) for state in reversed(STATES) if state in states), None)

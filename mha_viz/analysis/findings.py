@@ -32,7 +32,7 @@ WITHIN = ("layer", "head", "offset", "mass_in_word")  # columns of the table pos
 
 
 class Beside(NamedTuple):
-    """What stands beside the score of a role of syntax on one corpus; NaN where it was not measured.
+    """Numbers beside the score of a role of syntax on one corpus; NaN where they were not measured.
 
     ``rule_low`` and ``rule_high``: the 95 % interval of how much more often the head is right than the best rule by
     parts of speech. Then, of the cases with several words of the gold word's part of speech: in which share the head
@@ -51,7 +51,7 @@ class Beside(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """The same head on the other of the two corpora that establish its role: its score, the best rule by parts of
+    """Scores of a head on the other of the two corpora that establish its role: its score, the best rule by parts of
     speech with its name, and what stands beside them; NaN and "" for roles other than syntax."""
 
     corpus: str

@@ -51,12 +51,12 @@ class NearestRule(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The rule as tables name it: "right NOUN PROPN"."""
+        """Name the rule as tables do: "right NOUN PROPN"."""
         return " ".join((SIDES[self.side], *self.tags)) if self.tags else ""
 
     @property
     def in_words(self) -> str:
-        """The rule as a table of roles names it: "nearest NOUN, PROPN or ADV to the right"."""
+        """Name the rule as a table of roles does: "nearest NOUN, PROPN or ADV to the right"."""
         listed = " or ".join(filter(None, (", ".join(self.tags[:-1]), *self.tags[-1:])))
         return f"nearest {listed} to the {SIDES[self.side]}" if self.tags else ""
 
@@ -66,7 +66,7 @@ RuleOfRows = Mapping[tuple[int, "RelationRow"], NearestRule]  # by a place of SE
 
 
 def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
-    """How often each way to a gold word comes."""
+    """Count how often each way to a gold word comes."""
     counts: Counter[Passed] = Counter()
     for sentence in sentences:
         tags = [word.upos for word in sentence.words]
@@ -81,8 +81,8 @@ def tally(sentences: Iterable[Sentence]) -> Counter[Passed]:
 
 
 def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRows:
-    """The rule of every row of the tables, from what was counted on the sentences with even numbers: the part of speech
-    that gains most is added until none gains. Ties: the first by name; of sides the left one."""
+    """Choose the rule of every row of the tables, from what was counted on the sentences with even numbers: the part of
+    speech that gains most is added until none gains. Ties: the first by name; of sides the left one."""
     of_tag: Counter[str] = Counter()
     for way, count in counts.items():
         of_tag[way.tag] += count
@@ -109,7 +109,7 @@ def choose_rules(counts: Mapping[Passed, int], relations: Relations) -> RuleOfRo
 
 
 def _forward(ways: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
-    """The set of parts of speech (their bits) that forward selection finds, and how many cases it gets right. ``ways``
+    """Select parts of speech (their bits) forward, and return how many cases they get right, too. ``ways``
     [way, (gold, passed, count)]."""
     gold, passed, count = ways.T
     chosen, right = 0, 0
@@ -123,13 +123,14 @@ def _forward(ways: npt.NDArray[np.int64], tags: int) -> tuple[int, int]:
 
 
 def ordered(tags: Iterable[str]) -> tuple[str, ...]:
-    """Parts of speech in the ORDER in which a rule names them."""
+    """Sort parts of speech into the ORDER in which a rule names them."""
     places = {tag: place for place, tag in enumerate(ORDER)}
     return tuple(sorted(tags, key=lambda tag: (places.get(tag, len(ORDER)), tag)))
 
 
 def nearest_words(is_named: Sequence[bool] | npt.NDArray[np.bool_], side: int) -> Indices:
-    """[word]: the nearest word on a side that is named, −1 where there is none. ``is_named`` [word]."""
+    """Find for each word the nearest one on a side that is named: [word], −1 where there is none. ``is_named``
+    [word]."""
     named, words = np.flatnonzero(is_named), np.arange(len(is_named))
     if not named.size:
         return np.full(len(words), -1, np.intp)

@@ -99,7 +99,7 @@ def _p(counts: Iterable[Any], log_factorials: Numbers) -> float:
 
 
 def _paired_p(counts: Iterable[Any], log_factorials: Numbers) -> float:
-    """The p-value of a head's cases against the rule by parts of speech, PAIRED."""
+    """Compute the p-value of a head's cases against the rule by parts of speech, from PAIRED."""
     n, correct, by_rule, both, low, high = counts
     if not n or math.isnan(both):
         return math.nan

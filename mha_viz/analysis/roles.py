@@ -18,7 +18,7 @@ points on the sentences with even numbers and meet the rule on the odd ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -139,11 +139,15 @@ class CorrectCounts:
 
     @cached_property
     def intervals(self) -> LowAndHigh:
-        """[direction, row, low and high, head] over all sentences; NaN if there are too few cases for a role."""
+        """Compute :meth:`interval` of all rows: [direction, row, low and high, head] over all sentences."""
+        return self._of_all_rows(self.interval)
+
+    def _of_all_rows(self, interval: Callable[[int, int, slice], LowAndHigh]) -> LowAndHigh:
+        """Compute an interval of every direction and row; NaN where there are too few cases for a role."""
         n = self.gold.n.sum(axis=0)
         bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
         for direction, row in np.argwhere(n >= CASES):
-            bounds[direction, row] = self.interval(int(direction), int(row), ALL)
+            bounds[direction, row] = interval(int(direction), int(row), ALL)
         return bounds
 
     def interval(self, direction: int, row: int, halves: slice) -> LowAndHigh:
@@ -159,7 +163,7 @@ class CorrectCounts:
 
 @dataclass(frozen=True, eq=False)
 class SyntaxCounts(CorrectCounts):
-    """The same, and what stands beside a role.
+    """Add to the counts of :class:`CorrectCounts` what stands beside a role.
 
     ``both``, ``kinds`` and ``choices`` as in :class:`mha_viz.analysis.syntax.Syntax`; ``ruled`` [document, half,
     direction, row]: what the rule by parts of speech gets right; ``named`` [seeker, side, row, part of speech]: what
@@ -174,12 +178,12 @@ class SyntaxCounts(CorrectCounts):
     untrained: Counts | None = None
 
     def rule(self, direction: int, row: int) -> NearestRule:
-        """The rule by parts of speech for one row of the tables."""
+        """Return the rule by parts of speech for one row of the tables."""
         side, tags = np.nonzero(self.named[int(DIRECTIONS[direction] == "head_row"), :, row])
         return NearestRule(int(side[0]) if side.size else 0, ordered(self.relations.upos[tag] for tag in tags))
 
     def against_rule(self, direction: int, row: int, halves: slice) -> LowAndHigh:
-        """[low and high, head] of how much more often the heads are right than the rule by parts of speech."""
+        """Compute [low and high, head] of how much more often the heads are right than the rule by parts of speech."""
         members = np.flatnonzero(self.relations.member[:, row])
         correct = self.correct[:, halves, direction][:, :, members].sum(axis=(1, 2), dtype=np.int64)
         by_rule, n = (counts[:, halves, direction, row].sum(axis=1) for counts in (self.ruled, self.cases))
@@ -190,15 +194,11 @@ class SyntaxCounts(CorrectCounts):
 
     @cached_property
     def intervals_against_rule(self) -> LowAndHigh:
-        """The same for all: [direction, row, low and high, head]; NaN if there are too few cases for a role."""
-        n = self.gold.n.sum(axis=0)
-        bounds = np.full((*n.shape, 2, self.correct.shape[-1]), np.nan)
-        for direction, row in np.argwhere(n >= CASES):
-            bounds[direction, row] = self.against_rule(int(direction), int(row), ALL)
-        return bounds
+        """Compute :meth:`against_rule` of all rows: [direction, row, low and high, head] over all sentences."""
+        return self._of_all_rows(self.against_rule)
 
     def choices_of(self, direction: int, base: int) -> list[Choice]:
-        """How each head chooses among words of one kind, over all sentences."""
+        """Measure how each head chooses among words of one kind, over all sentences."""
         even = dict(zip(CHOICES, self.choices[0, direction, base].T, strict=True))  # by name: [head]
         every = dict(zip(CHOICES, self.choices[:, direction, base].sum(axis=0).T, strict=True))
         n, right = every["kind"], every["right"]
@@ -229,7 +229,7 @@ def _gains(correct: int, baseline: int, n: int) -> bool:
 
 
 def choose(counts: SyntaxCounts) -> Iterator[Best]:
-    """The best for every row that has a case among the even sentences."""
+    """Yield the best for every row that has a case among the even sentences."""
     gold, correct = counts.gold, counts.by_row
     for at in range(len(counts.relations.rows)):
         even = share(correct[0, :, at], gold.n[0, :, at, None])  # [direction, head]

@@ -92,16 +92,16 @@ class Relations:
 
     @cached_property
     def bases(self) -> tuple[str, ...]:
-        """The relations without subtypes, in order."""
+        """List the relations without subtypes, in order."""
         return tuple(sorted({base_of(name) for name in self.names}))
 
     @cached_property
     def base_places(self) -> Indices:
-        """[relation]: its place among :attr:`bases`."""
+        """Give the place of each relation among :attr:`bases`: [relation]."""
         return np.array([self.bases.index(base_of(name)) for name in self.names], np.intp)
 
     def base_of_row(self, row: int) -> int:
-        """The place among :attr:`bases` of the relation of a row, which is not an aggregate."""
+        """Return the place among :attr:`bases` of the relation of a row, which is not an aggregate."""
         return self.bases.index(base_of(self.rows[row].relation))
 
     @cached_property
@@ -112,7 +112,7 @@ class Relations:
         )
 
     def tree(self, sentence: Sentence, rules: RuleOfRows = MappingProxyType({})) -> Tree:
-        """The gold annotation of a sentence as arrays, and what the ``rules`` by parts of speech answer."""
+        """Turn the gold annotation of a sentence into arrays, with what the ``rules`` by parts of speech answer."""
         heads = np.array([-1 if w.head is None else w.head for w in sentence.words], np.intp)
         relations = np.array([-1 if w.head is None else self._number[w.relation] for w in sentence.words], np.intp)
         upos = np.array([self._upos[w.upos] for w in sentence.words], np.intp)
@@ -146,7 +146,7 @@ class Relations:
 
 
 def base_of(relation: str) -> str:
-    """A relation without its subtype."""
+    """Take the subtype off a relation."""
     return relation.partition(":")[0]
 
 
@@ -346,7 +346,7 @@ class Kinds(NamedTuple):
 
 
 def kinds_of(relations: Relations, tree: Tree) -> Kinds:
-    """The cases of one sentence by kind."""
+    """Collect the cases of one sentence by kind."""
     heads, upos, n = tree.heads, tree.upos, len(tree.heads)
     count = np.bincount(upos, minlength=len(relations.upos))
     nearest = np.full((len(SIDES), len(relations.upos), n), -1, np.intp)  # [side, part of speech, word]

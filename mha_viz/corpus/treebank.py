@@ -98,7 +98,7 @@ class GapRow(NamedTuple):
 
 
 def empty_forms(sentences: Iterable[Sentence]) -> tuple[int, int]:
-    """How many words are “_”, which stands for a word that is not given, and how many words there are."""
+    """Count the words that are “_”, which stands for a word that is not given, and all words."""
     forms = [word.form for sentence in sentences for word in sentence.words]
     return forms.count(EMPTY), len(forms)
 

@@ -10,13 +10,13 @@ DEPTH, FOLDERS = 6, 2_000  # how deep is looked, and into how many folders
 
 
 def own_folders() -> list[Path]:
-    """The folders that MHA_VIZ_PROFILES names, which a colon separates, or a semicolon on Windows."""
+    """List the folders that MHA_VIZ_PROFILES names, which a colon separates, or a semicolon on Windows."""
     return [Path(one.strip()) for one in os.environ.get(SETTING, "").split(os.pathsep) if one.strip()]
 
 
 def files_below(root: Path, name: str) -> list[Path]:
-    """The files with a name in a folder and in those below it, the nearest first; not in hidden ones. Of a folder that
-    is not there, or cannot be read, none."""
+    """List the files with a name in a folder and in those below it, the nearest first; not in hidden ones. Of a folder
+    that is not there, or cannot be read, none."""
     files, level = list[Path](), [root]
     looked = 0
     for _ in range(DEPTH):

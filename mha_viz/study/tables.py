@@ -257,7 +257,7 @@ def _syntax(measured: Measured) -> roles.SyntaxCounts:
 
 
 def _of_heads(of_pass: Pass) -> dict[str, Any]:
-    """What was counted of the heads of a pass."""
+    """Take from a pass what was counted of its heads."""
     return {name: of_pass.syntax[name] for name in ("correct", "both", "kinds", "choices")}
 
 
@@ -296,7 +296,7 @@ def _score(correct: Any, cases: int) -> tuple[int, float]:
 
 
 def _choices(syntax: roles.SyntaxCounts, heads: list[Head]) -> TableRows:
-    """Kind and choice of every head, for relations with enough cases for a role."""
+    """Yield kind and choice of every head, for relations with enough cases for a role."""
     cases = syntax.gold.kinds.sum(axis=0)
     for b, relation in enumerate(syntax.relations.bases):
         for d, direction in enumerate(DIRECTIONS):

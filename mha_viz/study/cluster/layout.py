@@ -122,7 +122,7 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
 
 
 def _rules(parts: Sequence[Part], surveys: Sequence[Survey]) -> RuleOfRows:
-    """The rules by parts of speech, chosen on the sentences with even numbers in the corpus."""
+    """Choose the rules by parts of speech on the sentences with even numbers in the corpus."""
     relations = Relations((), {n for one in surveys for n in one.relations}, {t for one in surveys for t in one.upos})
     ways: Counter[Passed] = Counter()
     for part, one in zip(parts, surveys, strict=True):

@@ -30,7 +30,7 @@ from tests import lanes, tiny_models, tiny_unlisted
 from tests.oracles import SECOND, SENTENCE
 
 
-@pytest.mark.parametrize("family", lanes.some(sorted(tiny_unlisted.FAMILIES), "deberta", "deepseek_v3", "olmo3"))
+@pytest.mark.parametrize("family", lanes.some(sorted(set(tiny_unlisted.FAMILIES) - {"lfm2"}), "deberta", "deepseek_v3", "olmo3"))
 def test_weights_are_those_of_transformers_bit_for_bit(family: str, tmp_path: Path) -> None:
     assert not is_listed(family)
     folder = tiny_unlisted.build(family, tmp_path)
@@ -62,6 +62,11 @@ def test_a_model_without_attention_is_refused_by_name(family: str, tmp_path: Pat
     (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
     with pytest.raises(ModelUnsupported, match="has no attention"):
         look_at(tmp_path)
+
+
+def test_a_model_with_attention_in_some_layers_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnsupported, match="Of the 3 layers of .*, 1 have attention"):
+        from_folder(tiny_unlisted.build("lfm2", tmp_path))
 
 
 _SIZES: dict[str, Any] = {

@@ -42,6 +42,7 @@ FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
         "granite": ("gpt2", _SHARED),
         "hunyuan_v1_dense": ("gpt2", _SHARED | _HEAD),
         "layoutlm": ("bert", {}),
+        "lfm2": ("gpt2", _SHARED | {"layer_types": ["conv", "full_attention", "conv"]}),
         "ministral": ("gpt2", _SHARED | _HEAD | _WINDOWED),
         "ministral3": ("gpt2", _SHARED | _HEAD),
         "modernbert-decoder": ("gpt2", {"local_attention": 8}),

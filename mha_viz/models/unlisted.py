@@ -34,9 +34,15 @@ class Unlisted(Encoder):
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
         """As transformers returns them. Raises ModelUnsupported where it returns none, or a layer is missing."""
+        expected, layers = _attending(model.config), model.config.num_hidden_layers
+        if expected < layers:
+            raise ModelUnsupported(
+                f"Of the {layers} layers of {quote_model(name)}, {expected} have attention; the others mix tokens in "
+                "another way.",
+                BY_HAND,
+            )
         outputs = _outputs(model, model, name, torch.tensor([[0, 1]]))
         maps = _maps(outputs, "attentions", name)
-        expected = _attending(model.config)
         if len(maps) != expected:
             raise ModelUnsupported(
                 f"Of the {expected} layers with attention of {quote_model(name)}, transformers returns {len(maps)}.",

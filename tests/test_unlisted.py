@@ -22,15 +22,17 @@ from transformers import (
     LlavaModel,
 )
 
+import mha_viz as mv
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models.families import is_listed
 from mha_viz.models.folder import look_at
 from mha_viz.models.loading import from_folder, one_stack
 from tests import lanes, tiny_models, tiny_unlisted
 from tests.oracles import SECOND, SENTENCE
+from tests.page_session import PageSession
 
 
-@pytest.mark.parametrize("family", lanes.some(sorted(set(tiny_unlisted.FAMILIES) - {"lfm2"}), "deberta", "deepseek_v3", "olmo3"))
+@pytest.mark.parametrize("family", lanes.some(sorted(tiny_unlisted.FAMILIES), "deberta", "deepseek_v3", "olmo3"))
 def test_weights_are_those_of_transformers_bit_for_bit(family: str, tmp_path: Path) -> None:
     assert not is_listed(family)
     folder = tiny_unlisted.build(family, tmp_path)
@@ -64,9 +66,42 @@ def test_a_model_without_attention_is_refused_by_name(family: str, tmp_path: Pat
         look_at(tmp_path)
 
 
-def test_a_model_with_attention_in_some_layers_is_refused_with_both_numbers(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnsupported, match="Of the 3 layers of .*, 1 have attention"):
-        from_folder(tiny_unlisted.build("lfm2", tmp_path))
+@pytest.mark.parametrize("family", lanes.some(sorted(tiny_unlisted.HYBRIDS), "lfm2"))
+def test_layers_of_a_hybrid_keep_their_numbers(family: str, tmp_path: Path) -> None:
+    folder = tiny_unlisted.build(family, tmp_path)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs: Any = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
+    with torch.inference_mode():
+        maps = [layer for layer in model(**inputs, output_attentions=True).attentions if layer is not None]
+    reading = one_stack(from_folder(folder)).encode(SENTENCE)
+    assert (reading["L7H1"] == maps[1][0, 1].numpy()).all()
+    assert {head.layer for head in reading.every_head()} == {3, 7}
+    assert reading.made == ("typed", "weights only", "of layers 3, 7")
+    assert reading.request is not None
+
+
+def test_a_profile_of_a_hybrid_names_heads_by_their_layers(tmp_path: Path) -> None:
+    encoder = one_stack(from_folder(tiny_unlisted.build("lfm2", tmp_path / "model")))
+    profile = mv.profile("grammar", encoder)
+    assert {head.layer for head in profile.heads()} == {3, 7}
+    assert {*profile.tables["position"]["layer"]} == {3, 7}
+    assert {*profile.head("L7H1")["position"]["layer"]} == {7}
+    profile.save(tmp_path / "profile")
+    assert mv.open_profile(tmp_path / "profile").layer_numbers == (3, 7)
+    for ask in (lambda: mv.match_heads(encoder, encoder), lambda: mv.recipes("grammar", encoder)):
+        with pytest.raises(ModelUnsupported, match="has attention in some of its layers"):
+            ask()
+
+
+def test_the_page_opens_a_hybrid_at_its_first_head_with_attention(tmp_path: Path) -> None:
+    folder = tiny_unlisted.build("lfm2", tmp_path)
+    page = PageSession({"model": str(folder), "text": "The cat sat."})
+    drawn = page.shown().header
+    assert (drawn["layer_numbers"], drawn["start"]["head"]) == ([3, 7], "L3H0")
+    assert "head=" not in page.said
+    page = PageSession({"model": str(folder), "text": "The cat sat.", "head": "L7H1"})
+    assert page.shown().header["full"] == [*range(8)]
+    assert page.url["head"] == "L7H1"
 
 
 _SIZES: dict[str, Any] = {

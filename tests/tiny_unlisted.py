@@ -42,7 +42,6 @@ FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
         "granite": ("gpt2", _SHARED),
         "hunyuan_v1_dense": ("gpt2", _SHARED | _HEAD),
         "layoutlm": ("bert", {}),
-        "lfm2": ("gpt2", _SHARED | {"layer_types": ["conv", "full_attention", "conv"]}),
         "ministral": ("gpt2", _SHARED | _HEAD | _WINDOWED),
         "ministral3": ("gpt2", _SHARED | _HEAD),
         "modernbert-decoder": ("gpt2", {"local_attention": 8}),
@@ -56,6 +55,19 @@ FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
         "starcoder2": ("gpt2", _SHARED | {"sliding_window": None}),
         "xglm": ("gpt2", {}),
         "xlm-roberta-xl": ("roberta", {}),
+    }
+)
+
+_LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+_EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
+_STATES = {"mamba_d_state": 4, "mamba_d_conv": 2, "mamba_dt_rank": 4, "attn_layer_period": 4, "attn_layer_offset": 3}
+
+# The same of hybrids, of whose eight layers numbers 3 and 7 have attention.
+HYBRIDS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
+    {
+        "jamba": _SHARED | _STATES | {"num_experts": 2},
+        "lfm2": _SHARED | {"layer_types": ["conv", "conv", "conv", "full_attention"] * 2},
+        "qwen3_next": _SHARED | _HEAD | _LINEAR | _EXPERTS | {"shared_expert_intermediate_size": 16},
     }
 )
 
@@ -85,7 +97,7 @@ def _config(family: str, tokenizer: Any, more: dict[str, Any]) -> Any:
 
 def build(family: str, folder: Path) -> Path:
     """Write a model of ``family`` into ``folder``: config.json, model.safetensors, tokenizer."""
-    tokenizer, more = FAMILIES[family]
+    tokenizer, more = FAMILIES[family] if family in FAMILIES else ("gpt2", HYBRIDS[family] | {"num_hidden_layers": 8})
     made = _tokenizer(tokenizer)
     return written(AutoModel.from_config(_config(family, made, more)), made, folder)
 

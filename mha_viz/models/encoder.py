@@ -54,7 +54,7 @@ class Encoder(InParts, LoadedModel):
 
     parts = False
     otherwise: ClassVar = "Choose another model."  # what can be done where its weights cannot be drawn
-    how: ClassVar[tuple[Step, ...]] = ()  # steps of every reading, after the one that says how the text was given
+    how: tuple[Step, ...] = ()  # steps of every reading, after the one that says how the text was given
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from mha_viz.attention.steps import WEIGHTS_ONLY, Step
+from mha_viz.attention.steps import WEIGHTS_ONLY, Step, step_of_layers
 from mha_viz.errors import MhaVizError, ModelUnsupported
 from mha_viz.model_names import quote_model
 from mha_viz.models import cores
@@ -28,24 +28,22 @@ _FIELDS = {ENCODER: "encoder_attentions", DECODER: "decoder_attentions", CROSS: 
 class Unlisted(Encoder):
     """A model with one stack of layers, of which only the weights are read."""
 
-    how: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
     otherwise: ClassVar = BY_HAND
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
+        super().__init__(model, tokenizer, name, revision, device)
+        self.layer_numbers = _attending(model.config)
+        self.how = (WEIGHTS_ONLY, *step_of_layers(self.layer_numbers))
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
         """As transformers returns them. Raises ModelUnsupported where it returns none, or a layer is missing."""
-        expected, layers = _attending(model.config), model.config.num_hidden_layers
-        if expected < layers:
-            raise ModelUnsupported(
-                f"Of the {layers} layers of {quote_model(name)}, {expected} have attention; the others mix tokens in "
-                "another way.",
-                BY_HAND,
-            )
         outputs = _outputs(model, model, name, torch.tensor([[0, 1]]))
-        maps = _maps(outputs, "attentions", name)
-        if len(maps) != expected:
+        maps, expected = _maps(outputs, "attentions", name), _attending(model.config)
+        if len(maps) != len(expected):
             raise ModelUnsupported(
-                f"Of the {expected} layers with attention of {quote_model(name)}, transformers returns {len(maps)}.",
+                f"Of the {len(expected)} layers of {quote_model(name)} that have attention, transformers returns "
+                f"{len(maps)}.",
                 BY_HAND,
             )
         return len(maps), maps[0].shape[1]
@@ -151,7 +149,9 @@ def _maps(outputs: Any, field: str, name: str) -> list[torch.Tensor]:
     return maps
 
 
-def _attending(config: Any) -> int:
-    """The number of layers that should have weights: in a hybrid, not those that mix tokens in another way."""
-    kinds = getattr(config, "layer_types", None) or ["attention"] * int(config.num_hidden_layers)
-    return sum("attention" in kind and "linear" not in kind for kind in kinds)
+def _attending(config: Any) -> tuple[int, ...]:
+    """The numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
+    way."""
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
+    others = [kind != "hybrid" and ("attention" not in kind or "linear" in kind) for kind in kinds]
+    return tuple(number for number, is_other in enumerate(others) if not is_other)

@@ -51,6 +51,8 @@ def match_heads(
     source = open_sentences(corpus)
     some = take_every(choose_step(len(source.sentences), most), source.sentences)
     source = replace(source, sentences=tuple(some), has_chains=False)
+    for encoder in encoders:
+        encoder.check_every_layer("matches")
     texts = [plan(encoder, source).sentences for encoder in encoders]
     same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
     if not same:

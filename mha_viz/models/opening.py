@@ -239,8 +239,8 @@ def simplified(model: Any) -> Any:
 
 def own_or_decoder_s(config: Any, number: str) -> int:
     """A number of a config, or of its decoder's if each stack has a config of its own."""
-    own = getattr(config, number, None)
-    return int(getattr(config.decoder, number) if own is None else own)
+    stated = getattr(config, number, None)
+    return int(getattr(config.decoder, number) if stated is None else stated)
 
 
 def weights_digest(folder: Path) -> str:

@@ -112,5 +112,6 @@ def written(model: Any, tokenizer: Any, folder: Path) -> Path:
         for bias in biases(model):
             bias.normal_(0, 0.1)
     model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
     return folder

@@ -36,6 +36,7 @@ SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 TOKENIZERS = (  # any of these rows is enough
     {"tokenizer.json"},
     {"vocab.txt"},
+    {"vocab.txt", "bpe.codes"},  # BERTweet, PhoBERT
     {"vocab.json", "merges.txt"},
     {"spiece.model"},
     {"sentencepiece.bpe.model"},

@@ -30,6 +30,7 @@ from mha_viz import process
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError, shorten_value
 from mha_viz.model_names import quote_model
 from mha_viz.models import budget, capture, marian, pipeline
+from mha_viz.models.aligned import AlignedTokenizer
 from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_listed
 from mha_viz.models.folder import MAX_CONFIG_BYTES, check_described, no_attention, read_object, weight_files
 from mha_viz.models.rewritten import rewrite
@@ -196,9 +197,9 @@ def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
 
 def _checked(tokenizer: Any, name: str) -> Any:
     if not tokenizer.is_fast:
-        raise ModelUnsupported(
-            f"{quote_model(name)} has a tokenizer without character positions.", "Choose another model."
-        )
+        tokenizer.backend_tokenizer = AlignedTokenizer(tokenizer, name)
+        tokenizer.backend_tokenizer.check()
+        return tokenizer
     backend = tokenizer.backend_tokenizer  # as built from all its files
     steps = {section: getattr(backend, section) for section in pipeline.SECTIONS}
     pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quote_model(name))

@@ -93,6 +93,13 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
     assert set(read_profile(tmp_path / "out").tables) == tables
 
 
+def test_a_sentence_that_cannot_be_read_is_left_out_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert profile(given(tmp_path, GOOD + "1\tDogs\tdog\n"), tmp_path / "out") == 0
+    assert "left out: line 5: 3 columns. The sentence is left out." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -101,7 +108,7 @@ def test_corpora_of_other_kinds(tmp_path: Path, content: str, tables: set[str]) 
         (ONE_WORD.strip() + ("\n" + ONE_WORD.strip()) * 1_000, "line 1: a sentence of 1,001 words; at most 1,000"),
         ("\n\n  \n", "c.conllu is empty"),
         (b"\xff\xfe\x00\x01", "line 1: not UTF-8"),
-        (GOOD + "1\tDogs\tdog\n", "line 5: 3 columns"),
+        ("1\tDogs\tdog\n", "line 1: 3 columns"),
         (GOOD.replace("2\tnsubj", "two\tnsubj"), "line 1:"),
         ("# sent_id = 1\n\n", "contains no sentence"),
         ("# nothing else\n", "contains no sentence"),

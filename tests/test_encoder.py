@@ -24,6 +24,7 @@ from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
 from mha_viz.models import capture, linear, loading, opening, pipeline
 from mha_viz.models.encoder import Encoder
+from mha_viz.models.loading import one_stack
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.reader import verbs
 from mha_viz.reader.models import Models
@@ -193,6 +194,16 @@ def test_a_folder_opens_by_its_path(folder: Path) -> None:
     weights["embeddings.word_embeddings.weight"][0, 0] += 1
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     assert mha_viz.load(str(folder)).revision != loaded.revision
+
+
+def test_a_folder_opens_by_a_path_of_pathlib(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = mha_viz.load(folder)
+    assert loaded.name == str(folder)
+    monkeypatch.chdir(folder.parent)
+    assert mha_viz.load(Path("model")).name == str(folder)  # "model" alone would be one of the Hub
+    assert one_stack(Path("model")).revision == loaded.revision
+    with pytest.raises(UnknownModel, match="is not a model"):
+        mha_viz.load(Path("toy"))
 
 
 def test_a_snapshot_of_the_hub_is_named_by_its_commit(folder: Path, tmp_path: Path) -> None:

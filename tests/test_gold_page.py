@@ -22,6 +22,7 @@ from mha_viz.analysis.unusual import active
 from mha_viz.attention import Attention, Head
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.drawing.marks import Curve, Text
+from mha_viz.errors import CorpusError
 from mha_viz.figures.arcs import LABEL, SIZE, Span, colour, drawing
 from mha_viz.figures.theme import LIGHT
 from mha_viz.text import Token, TokenizedText
@@ -285,3 +286,29 @@ def test_heads_wear_their_roles() -> None:
     assert all(role["active"] for role in of_l3h1)  # it → animal
     assert any(not role["active"] for role in badges["roles"])
     assert set(badges["kinds"]) >= {role["role"] for role in badges["roles"]}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "1\tDogs\tNOUN\t2\tnsubj\n2\tsleep\tVERB\t0\troot",
+        "1  Dogs  dog  NOUN\n2  sleep  sleep  VERB",
+        "1 Dogs dog NOUN _ _ 2 nsubj _ _\n2 sleep sleep VERB _ _ 0 root _ _",
+        "\n".join(f"{i}\t_\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_" for i in (1, 2)),
+    ],
+    ids=["five columns", "spaces", "single spaces", "no words"],
+)
+def test_a_pasted_table_is_refused_and_not_read_as_text(typed: str) -> None:
+    assert isinstance(annotated(typed), CorpusError)
+
+
+def test_pasted_columns_are_those_that_are_declared() -> None:
+    pasted = annotated("# global.columns = ID FORM UPOS HEAD DEPREL\n1\tDogs\tNOUN\t2\tnsubj\n2\tsleep\tVERB\t0\troot")
+    assert isinstance(pasted, Annotated)
+    assert pasted.forms == ("Dogs", "sleep")
+    assert [word.relation for word in pasted.sentence.words] == ["nsubj", "root"]
+
+
+@pytest.mark.parametrize("typed", ["Time\tflies", "5 4 3 2 1 0", "a\tb\nc\td", "1\tDogs sleep"])
+def test_typed_text_with_tabs_or_numbers_is_text(typed: str) -> None:
+    assert annotated(typed) is None

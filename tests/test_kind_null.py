@@ -24,9 +24,8 @@ from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import SettingError
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load
-from mha_viz.study.kind_null import OfKinds, roles_of_draws
-from mha_viz.study.plan import BATCH
-from mha_viz.study.run import Run, sums_of
+from mha_viz.study.kind_null import OfKinds
+from mha_viz.study.run import Progress, Run, sums_of
 from mha_viz.study.sums import merged
 
 
@@ -214,10 +213,10 @@ def test_the_first_draw_is_the_study_itself(toy: Encoder, monkeypatch: pytest.Mo
     studied = [mv.profile(corpus, "toy") for corpus in (one, other)]
     suggested = [role for role in studied[0].findings() if role.role == "syntax"]
     assert len(suggested) > 3
-    assert roles_of_draws(toy, [one], 1, 0, BATCH, [lambda _: None])[0] == len(suggested)
+    assert mv.chance_roles(one, toy, keeps="kind", draws=1).observed == len(suggested)
     established = [role for role in mv.establish(*studied)[0].findings() if role.role == "syntax"]
     assert len(established) > 3
-    assert roles_of_draws(toy, [one, other], 1, 0, BATCH, [lambda _: None] * 2)[0] == len(established)
+    assert mv.chance_roles(one, toy, also=other, keeps="kind", draws=1).observed == len(established)
 
 
 def test_a_head_that_likes_a_kind_of_word_has_no_role_by_it(toy: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,6 +273,45 @@ def test_the_command_counts_and_stores_them(tmp_path: Path, capsys: pytest.Captu
     assert "with another word of the same part of speech in the place of each right one" in capsys.readouterr().out
     table = mv.open_profile(out).tables["chance"]
     assert table[["role", "null", "draw"]].values.tolist() == [["syntax", "kind", draw] for draw in range(3)]
-    command = ["profile", "grammar", "--model", "toy", "--chance-of-kind", "1", "--workers", "2", "--out", str(out)]
-    assert main(command) == 2
-    assert "--chance-of-kind is measured in this process" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_the_workers_of_the_command_count_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / "one.conllu", tmp_path / "two.conllu"]
+    for file, seed in zip(files, (0, 5), strict=True):
+        file.write_text(as_conllu(grammar.corpus(40, seed=seed).sentences), "utf-8")
+    command = ["profile", str(files[0]), "--and", str(files[1]), "--model", "toy", "--chance-of-kind", "2"]
+    outs = [tmp_path / "here", tmp_path / "there"]
+    assert main([*command, "--out", str(outs[0])]) == 0
+    assert main([*command, "--workers", "2", "--out", str(outs[1])]) == 0
+    here, there = (mv.open_profile(out) for out in outs)
+    assert here.tables["chance"].equals(there.tables["chance"])
+    assert by_chance(there, "syntax", KIND) == by_chance(here, "syntax", KIND)
+    assert not [*tmp_path.glob("*/.kinds-*")], "nothing is left over"
+
+
+class _Stop(Exception):
+    """Stops a study."""
+
+
+def test_a_count_that_was_stopped_goes_on(tmp_path: Path, toy: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mha_viz.study.run.SAVE_SECONDS", 0)
+    corpus = grammar.corpus(60)
+
+    def stop(so_far: Progress) -> None:
+        if so_far.fraction > 0.5:
+            raise _Stop
+
+    with pytest.raises(_Stop):
+        mv.chance_roles(corpus, toy, keeps="kind", draws=2, batch=64, resume=tmp_path, progress=stop)
+    shares: list[float] = []
+    resumed = mv.chance_roles(
+        *(corpus, toy),
+        keeps="kind",
+        draws=2,
+        batch=64,
+        resume=tmp_path,
+        progress=lambda so_far: shares.append(so_far.fraction),
+    )
+    assert shares[0] > 0.25, "from where it was"
+    assert resumed == mv.chance_roles(corpus, toy, keeps="kind", draws=2)

@@ -19,7 +19,8 @@ from mha_viz.errors import SettingError, ShapeError
 from mha_viz.models.encoder import Encoder
 
 ROWS, COLUMNS = 2, 3
-PATCHES = [f"{row},{column}" for row in range(ROWS) for column in range(COLUMNS)]
+PLACES = [f"{row},{column}" for row in range(ROWS) for column in range(COLUMNS)]
+PATCHES = [str(number) for number in range(ROWS * COLUMNS)]  # names that do not say the shape
 DARK_LEFT = np.repeat([[0, 0, 128, 128, 255, 255]], 4, axis=0).astype(np.uint8)  # [row, column]
 
 
@@ -91,7 +92,7 @@ def test_it_is_saved_in_every_format_that_it_names() -> None:
 @pytest.mark.parametrize(
     ("image", "options", "error", "words"),
     [
-        (None, {}, ShapeError, "6 patches do not form a square. Give columns="),
+        (None, {}, ShapeError, "6 patches do not form a square of 4 or 9. Give columns="),
         (None, {"columns": 4}, ShapeError, "6 patches do not form rows of 4"),
         (None, {"columns": 0}, ShapeError, "6 patches do not form rows of 0"),
         (None, {"columns": 3, "pin": "q0k1"}, SettingError, "Hold one token"),
@@ -123,9 +124,58 @@ def test_the_reading_of_a_text_has_no_patches(text: str, minilm: Encoder) -> Non
         mv.over_image(Attention.from_tensors(np.ones((1, 1, 4, 4)) / 4, ["the", "cat", "sat", "down"]))
 
 
-def test_a_token_that_is_no_patch_must_stand_before_them() -> None:
-    with pytest.raises(ShapeError, match="stands among the patches"):
-        mv.over_image(Attention.from_tensors(np.full((1, 1, 7, 7), 1 / 7), [*PATCHES, "[SEP]"]), columns=COLUMNS)
+def shown(names: list[str], **options: Any) -> list[list[float]]:
+    """[row, column] from the first token, whose weights for the tokens are 1, 2, 3, … by their sum."""
+    weights = np.arange(1, len(names) + 1, dtype=np.float32)
+    a = Attention.from_tensors(np.tile(weights / weights.sum(), (1, 1, len(names), 1)), names)
+    rows = json.loads(mv.over_image(a, pin="q0", **options).to_bytes(".json"))["rows"]
+    table = np.zeros((max(row["row"] for row in rows) + 1, max(row["column"] for row in rows) + 1))
+    for row in rows:
+        table[row["row"], row["column"]] = round(row["value"] * float(weights.sum()))
+    return table.tolist()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["[CLS]"], []),
+        (["[CLS]", "[REG1]", "[REG2]", "[REG3]"], []),
+        (["[CLS]", "[DIST]"], []),
+        (["[CLS]", "[REG]"], ["[REG]"]),
+        (["<cls>", "<reg_0>"], ["<reg_1>"]),
+        ([], ["[SEP]"]),
+    ],
+)
+@pytest.mark.parametrize("names", ["places", "numbers"])
+def test_names_in_brackets_are_no_patches(before: list[str], after: list[str], names: str) -> None:
+    options = {} if names == "places" else {"columns": COLUMNS}
+    first = len(before) + 1
+    expected = [[first, first + 1, first + 2], [first + 3, first + 4, first + 5]]
+    assert shown([*before, *(PLACES if names == "places" else PATCHES), *after], **options) == expected
+
+
+def test_names_say_the_place_of_each_patch() -> None:
+    by_columns = ["[CLS]", *(f"({row}, {column})" for column in (1, 2, 3) for row in (1, 2))]  # counted from 1
+    assert shown(by_columns) == [[2, 4, 6], [3, 5, 7]]
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "words"),
+    [
+        (["[CLS]", *PLACES[:5]], {}, r"5 patches with 5 places do not fill the 2 × 3 = 6"),
+        (["[CLS]", *PLACES, "0,1"], {}, r"7 patches with 6 places do not fill the 2 × 3 = 6"),
+        (["[CLS]", *PLACES], {"columns": 2}, "say rows of 3, columns is 2. Leave it out"),
+        (["[CLS]", *PATCHES, "6"], {"columns": 3}, "7 patches do not form rows of 3, of which 6 would fill 2"),
+        (["[CLS]", *PATCHES], {}, "6 patches do not form a square of 4 or 9"),
+        (["reg0", "reg1", *PLACES], {}, "two kinds have numbers, such as “reg1” and “1,2”"),
+        (["[CLS]", "[REG1]"], {}, "are those of a text"),
+    ],
+)
+def test_patches_that_do_not_fill_a_grid_are_refused_with_both_numbers(
+    names: list[str], options: dict[str, int], words: str
+) -> None:
+    with pytest.raises(ShapeError, match=words):
+        shown(names, **options)
 
 
 def test_many_layers_fit_a_page_and_signs_are_said() -> None:

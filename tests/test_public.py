@@ -6,6 +6,7 @@ import ast
 import builtins
 import importlib
 import inspect
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -160,3 +161,30 @@ def test_a_figure_is_one_by_the_type_that_a_reading_promises() -> None:
     assert promised == {"caption", "drawing", "figure", "save", "to_bytes", "to_html"}
     for name in promised:
         assert hasattr(figure_api.Figure, name)
+
+
+PATHS = {"model", "other_model", "one", "path", "folder", "out", "resume", "corpus", "corpora"}
+NO_PATHS = {"Head.among(model)", "Attention.from_tensors(model)", "Encoder.module(path)"}  # names
+
+
+def paths_of(module: str) -> dict[str, str]:
+    """The annotations of the parameters that name a file, a folder or a model, of the public functions of a module and
+    of the public methods of its classes."""
+    found: dict[str, str] = {}
+    for public in importlib.import_module(module).__all__:
+        one = getattr(importlib.import_module(module), public)
+        members = vars(one) if inspect.isclass(one) else {"": one}
+        functions = [getattr(one, name) if name else one for name in members if not name.startswith("_")]
+        for function in functions:
+            if inspect.isfunction(function) or inspect.ismethod(function):
+                parameters = inspect.signature(function).parameters.values()
+                named = ((f"{function.__qualname__}({each.name})", each) for each in parameters)
+                found |= {name: str(each.annotation) for name, each in named if each.name in PATHS}
+    return found
+
+
+def test_every_path_may_be_one_of_pathlib() -> None:
+    every = {name: kind for module in PUBLIC for name, kind in paths_of(module).items()}
+    assert {"load(model)", "open_profile(folder)", "profile(corpus)", "match_heads(one)"} <= {*every}
+    texts = {name: kind for name, kind in every.items() if re.search(r"\bstr\b", kind) and name not in NO_PATHS}
+    assert [name for name, kind in texts.items() if "PathLike" not in kind] == []

@@ -337,12 +337,26 @@ def test_a_sentence_with_a_bad_line_is_left_out_and_ends_no_document() -> None:
     assert part.left_out[1].endswith("not UTF-8 text. The sentence is left out.")
 
 
-def test_a_bad_line_with_a_bracket_leaves_the_chains_of_its_document_out() -> None:
+def test_a_bad_line_with_a_bracket_costs_its_own_mentions() -> None:
     good = conllu(line(1, "Dogs", 2, "nsubj", "Entity=(1)"), line(2, "bark", 0, "root"))
     bad = conllu(line("x", "Dogs", 2, "nsubj", "Entity=(1"))
     part = read_part(f"# newdoc id = a\n{good}{bad}".encode(), CONLLU, "t.conllu", START)
-    assert [len(s.mentions) for s in part.sentences] == [0]
-    assert "the coreference of this document is left out" in part.left_out[1]
+    assert [len(s.mentions) for s in part.sentences] == [1]
+    assert len(part.left_out) == 1
+
+
+def test_what_is_declared_at_the_top_holds_in_every_shard(tmp_path: Path) -> None:
+    """Five columns, and a type before the chain, in a file that is cut behind every document."""
+    rows = "1\tAnn\t2\tnsubj\tEntity=(person-1)\n2\tslept\t0\troot\t_\n\n"
+    declared = "# global.columns = ID FORM HEAD DEPREL MISC\n# global.Entity = etype-GRP\n"
+    text = declared + "".join(f"# newdoc id = {name}\n{rows}{rows}" for name in "abc")
+    shards = cut(str(written(tmp_path, "t.conllup", text)), 10)
+    assert len(shards.shards) == 3
+    parts = lay_out("t", [shards], [[survey(one, CONLLU) for one in shards.shards]]).parts
+    whole = parse_file(text.encode(), "t.conllup")
+    assert isinstance(whole, Corpus)
+    assert [s for part in parts for s in corpus_of(part).sentences] == [*whole.sentences]
+    assert [m.chain for s in whole.sentences for m in s.mentions] == 6 * ["1"]
 
 
 @given(

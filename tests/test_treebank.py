@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.corpus import limits
-from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.limits import MAX_BRACKETS, MAX_CELL, MAX_LABEL, MAX_LABELS, MAX_WORDS, decoded
 from mha_viz.corpus.reading import parse_file, read_gap, read_plain
-from mha_viz.corpus.treebank import Corpus, Mention, Word
+from mha_viz.corpus.treebank import Corpus, Gap, Mention, Word
 from mha_viz.errors import CorpusError, MhaVizError
 from tests import hostile
 from tests.conllu import GAP_HEADING, conllu, line
@@ -79,22 +79,97 @@ def test_the_head_is_the_first_word_whose_head_lies_outside() -> None:
         (("", "1)", ""), "line 3: Entity=1) closes what was never opened"),
     ],
 )
-def test_brackets_that_do_not_match_leave_out_their_document_only(entities: tuple[str, ...], message: str) -> None:
-    good = chained("(5-a)", "(5-a)").replace("id = d", "id = good")
-    corpus = read_conllu(chained(*entities) + good)
-    assert len(corpus.sentences) == 2
-    assert corpus.sentences[0].mentions == ()
-    assert len(corpus.sentences[1].mentions) == 2
-    assert len(corpus.left_out) == 1
-    assert corpus.left_out[0].startswith(message)
-    assert "coreference of this document is left out" in corpus.left_out[0]
+def test_brackets_that_do_not_match_leave_out_their_mention_only(entities: tuple[str, ...], message: str) -> None:
+    corpus = read_conllu(chained("(5-a)", *entities[1:], "(5-a)") if not entities[0] else chained(*entities, "(5-a)"))
+    assert {mention.chain for mention in corpus.sentences[0].mentions} == {"5"}
+    assert corpus.left_out == (f"{message}: the mention is left out.",)
 
 
-def test_a_mention_across_sentences_is_left_out_with_its_document() -> None:
-    second = conllu(line(1, "x", 0, "root", "Entity=1)"))
-    corpus = read_conllu(chained("(1-a", "") + second)
-    assert not corpus.has_chains
-    assert "closes in another sentence" in corpus.left_out[0]
+def test_a_mention_across_sentences_is_left_out_alone() -> None:
+    second = conllu(line(1, "x", 0, "root", "Entity=1)"), line(2, "y", 1, "dep", "Entity=(2)"))
+    corpus = read_conllu(chained("(1-a", "(2)") + second)
+    assert [[m.chain for m in sentence.mentions] for sentence in corpus.sentences] == [["2"], ["2"]]
+    assert corpus.left_out == ("line 2: Entity=(1 closes in another sentence: the mention is left out.",)
+
+
+def test_many_bad_mentions_of_a_document_are_counted() -> None:
+    corpus = read_conllu(chained(*["1)"] * 8))
+    assert len(corpus.left_out) == 6
+    assert corpus.left_out[-1] == "d: 3 problems more of this kind."
+
+
+ORDERS = {  # the same annotation, in the order of fields of each
+    "GRP-etype-infstat-salience-centering-minspan-link-identity": ("({chain}-person-new-nn-cf1-1-coref-x", "{chain})"),
+    "GRP-etype-infstat-minspan-link-identity": ("({chain}-person-new-1-coref", "{chain})"),
+    "entity-GRP-infstat-MIN-coref_type-identity": ("(person-{chain}-new-1-coref-x", "{chain})"),
+    "entity-GRP-identity": ("(person-{chain}", "person-{chain})"),
+    "eid-etype-head-other": ("({chain}-person-1-gstype:gen", "{chain})"),
+    "etype-eid": ("(person-{chain}", "{chain})"),
+    "": ("({chain}-person-new-cf1-1-coref", "{chain})"),
+}
+
+
+def in_order(order: str, opens: str, closes: str) -> str:
+    """Two documents: Anna (1) and the dog (2) that she (1) has, in which a mention is one word or two."""
+    one, two = (opens.format(chain=chain) for chain in "12")
+    said = f"# global.Entity = {order}\n" * bool(order)
+    first = conllu(
+        line(1, "Anna", 2, "nsubj", f"Entity={one})"),
+        line(2, "has", 0, "root"),
+        line(3, "a", 4, "det", f"Entity={two}"),
+        line(4, "dog", 2, "obj", f"SpaceAfter=No|Entity={closes.format(chain=2)}"),
+    )
+    second = conllu(line(1, "She", 2, "nsubj", f"Entity={one})"), line(2, "left", 0, "root"))
+    return "".join(f"# newdoc id = {name}\n{said * (name == 'a')}{first}{second}" for name in "ab")
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order or "not declared")
+def test_the_same_annotation_in_every_order_of_fields_is_the_same(order: str) -> None:
+    corpus = read_conllu(in_order(order, *ORDERS[order]))
+    first, second = (Mention("1", 0, 1, 0), Mention("2", 2, 4, 3)), (Mention("1", 0, 1, 0),)
+    assert [sentence.mentions for sentence in corpus.sentences] == 2 * [first, second]
+    assert corpus.left_out == ()
+
+
+def test_an_order_without_a_chain_and_a_bracket_without_one_are_said() -> None:
+    corpus = read_conllu("# global.Entity = etype-head\n" + chained("(person-1)", ""))
+    assert (corpus.has_chains, len(corpus.left_out)) == (False, 1)
+    assert corpus.left_out[0].startswith("line 3: # global.Entity names neither GRP nor eid")
+    corpus = read_conllu("# global.Entity = etype-eid\n" + chained("(person)", "(person-2)"))
+    assert [m.chain for m in corpus.sentences[0].mentions] == ["2"]
+    assert corpus.left_out == ("line 3: Entity=(person names no chain: the mention is left out.",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "mentions"),
+    [
+        ((("1", ""), ("1.1", "(e1-x"), ("2", ""), ("3", "e1)")), (Mention("e1", 1, 3, 1),)),
+        ((("1", "(e1-x"), ("2", ""), ("2.1", "e1)"), ("3", "")), (Mention("e1", 0, 2, 0),)),
+        ((("0.1", "(e1-x"), ("1", "e1)"), ("2", ""), ("3", "(e1)")), (Mention("e1", 0, 1, 0), Mention("e1", 2, 3, 2))),
+        ((("1", ""), ("2", ""), ("3", "(e1-x"), ("3.1", ""), ("3.2", "e1)")), (Mention("e1", 2, 3, 2),)),
+        ((("1", ""), ("1.1", "(e1-x)"), ("1.2", "(e2"), ("1.3", "e2)"), ("2", ""), ("3", "")), ()),
+        ((("1", "(e1-x"), ("2-3", "e1)"), ("2", "e1)"), ("3", "")), (Mention("e1", 0, 2, 0),)),
+    ],
+    ids=["opens", "closes", "before all words", "behind all words", "empty nodes alone", "a range has none"],
+)
+def test_a_mention_with_empty_nodes_is_its_words(
+    lines: tuple[tuple[str, str], ...], mentions: tuple[Mention, ...]
+) -> None:
+    heads = {"1": (0, "root"), "2": (1, "dep"), "3": (2, "dep")}
+    rows = []
+    for number, brackets in lines:
+        head, relation = heads.get(number, ("_", "_"))
+        rows.append(line(number, f"w{number}", head, relation, f"Entity={brackets}" if brackets else "_"))
+    corpus = read_conllu(conllu(*rows))
+    assert corpus.sentences[0].mentions == mentions
+    assert corpus.left_out == ()
+
+
+def test_a_sentence_without_a_tree_costs_its_own_mentions() -> None:
+    bad = conllu(line(1, "x", 9, "dep", "Entity=(1)"))
+    corpus = read_conllu(chained("(1)", "") + bad + chained("(1)").replace("# newdoc id = d\n", ""))
+    assert [len(sentence.mentions) for sentence in corpus.sentences] == [1, 0, 1]
+    assert corpus.left_out[1] == "line 5: a sentence without a tree: its mentions are left out."
 
 
 # ---- Errors ----------------------------------------------------------------------------------------------
@@ -133,7 +208,7 @@ def test_a_sentence_without_any_head_is_text_without_a_tree() -> None:
         ("\n\n\n", "contains no sentence"),
         ("# only a comment\n", "contains no sentence"),
         ("The cat sat.\n", "line 1: 1 column."),
-        (CATS + "1\ttoo\tfew\n", "line 11: 3 columns"),
+        ("1\ttoo\tfew\n", "line 1: 3 columns"),
         (conllu(line("x", "a", 0, "root")), "line 1"),
         (conllu(line(1, "a", "zero", "root")), "line 1"),
     ],
@@ -206,11 +281,6 @@ HALF = " ".join(["x" * (MAX_CELL - 1)] * 11)  # a line that exceeds the limit, w
             f"file, line 11: the part of speech “{'N' * 40}…” has 9,900 characters; at most 100 are read.",
             "Shorten it",
         ),
-        (
-            "# global.columns = ID FORM HEAD\n" + CATS,
-            "file, line 1: unknown columns.",
-            "Expected ID, FORM, LEMMA",
-        ),
     ],
     ids=[
         "words",
@@ -221,14 +291,22 @@ HALF = " ".join(["x" * (MAX_CELL - 1)] * 11)  # a line that exceeds the limit, w
         "parts of speech",
         "a relation",
         "a part of speech",
-        "columns",
     ],
 )
-def test_more_than_is_read_is_refused_with_its_line(text: str, problem: str, remedy: str) -> None:
+def test_more_than_is_read_is_refused_or_left_out_with_its_line(text: str, problem: str, remedy: str) -> None:
+    if not text.startswith(CATS):  # too many labels: the columns are in another order
+        with pytest.raises(CorpusError) as refused:
+            read_conllu(text, "file")
+        assert refused.value.problem.startswith(problem)
+        assert remedy in refused.value.remedy
+        return
+    corpus = read_conllu(text, "file")
+    assert corpus.sentences == read_conllu(CATS).sentences
+    assert corpus.left_out == (f"{problem.removeprefix('file, ')} The sentence is left out.",)
     with pytest.raises(CorpusError) as refused:
-        read_conllu(text, "file")
-    assert refused.value.problem.startswith(problem)
-    assert refused.value.remedy.startswith(remedy) or remedy in refused.value.remedy
+        read_conllu(text.removeprefix(CATS), "file")
+    assert refused.value.problem.partition(":")[2] == problem.partition(":")[2]
+    assert refused.value.remedy.startswith(remedy)
 
 
 def test_as_much_as_is_read_is_read() -> None:
@@ -257,12 +335,10 @@ def test_relations_of_a_broken_tree_are_not_counted() -> None:
     assert len(corpus.left_out) == 2 * MAX_LABELS
 
 
-def test_too_many_brackets_on_a_word_leave_out_the_coreference_of_their_document() -> None:
+def test_too_many_brackets_on_a_word_are_left_out() -> None:
     corpus = read_conllu(chained("(1)" * (MAX_BRACKETS + 1)) + chained("(1)").replace("id = d", "id = other"))
-    assert corpus.left_out == (
-        "line 2: 21 brackets on one word, of which 20 are read: the coreference of this document is left out.",
-    )
-    assert [len(sentence.mentions) for sentence in corpus.sentences] == [0, 1]
+    assert corpus.left_out == ("line 2: 21 brackets on one word: at most 20 are read.",)
+    assert [len(sentence.mentions) for sentence in corpus.sentences] == [MAX_BRACKETS, 1]
 
 
 @pytest.mark.parametrize(
@@ -274,10 +350,12 @@ def test_too_many_brackets_on_a_word_leave_out_the_coreference_of_their_document
     ],
     ids=["words", "a line", "a word"],
 )
-def test_plain_text_beyond_what_is_read_is_refused_with_its_line(text: str, problem: str) -> None:
-    with pytest.raises(CorpusError) as refused:
-        read_plain(text, "file")
-    assert refused.value.problem == problem
+def test_plain_text_beyond_what_is_read_is_left_out_with_its_line(text: str, problem: str) -> None:
+    corpus = read_plain(f"{text}\nc d", "file")
+    assert corpus.sentences[-1].forms == ("c", "d")
+    assert corpus.left_out == (f"{problem.removeprefix('file, ')} The sentence is left out.",)
+    with pytest.raises(CorpusError, match="at most"):
+        read_plain(text.rpartition("\n")[2], "file")
 
 
 def test_a_table_beyond_what_is_read_is_refused_with_its_line() -> None:
@@ -335,6 +413,124 @@ def test_a_table_that_is_not_gap_is_not_read_as_text() -> None:
     with pytest.raises(CorpusError, match="lacks the column Pronoun-offset"):
         parse_file(b"id\ttext\n1\tShe left.\n", "other.TSV")
     assert parse_file(b"She left.\n", "other.txt").name == "other.txt"
+
+
+# ---- Files of other kinds --------------------------------------------------------------------------------------------
+
+DOGS = conllu(line(1, "Dogs", 2, "nsubj"), line(2, "sleep", 0, "root"))
+FIVE = "1\tDogs\tNOUN\t2\tnsubj\n2\tsleep\tVERB\t0\troot\n\n"
+
+
+def parsed(text: str, name: str = "file.txt") -> Corpus:
+    corpus = parse_file(text.encode(), name)
+    assert isinstance(corpus, Corpus)
+    return corpus
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# global.columns = ID FORM UPOS HEAD DEPREL\n" + FIVE,
+        "# global.columns = DEPREL HEAD FORM id\nnsubj\t2\tDogs\t1\nroot\t0\tsleep\t2\n",
+        "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC PARSEME:MWE\n"
+        + DOGS.replace("\t_\n", "\t_\t*\n").replace("\t_\t_\n", "\t_\t_\t1:LVC\n"),
+    ],
+    ids=["five", "another order", "eleven"],
+)
+@pytest.mark.parametrize("name", ["x.conllup", "x.cupt", "x.txt"])
+def test_columns_are_those_that_are_declared(text: str, name: str) -> None:
+    (sentence,) = parsed(text, name).sentences
+    assert sentence.forms == ("Dogs", "sleep")
+    assert [(word.head, word.relation) for word in sentence.words] == [(1, "nsubj"), (None, "root")]
+
+
+def test_columns_of_words_alone_have_no_tree() -> None:
+    for columns, rows in (("ID FORM", "1\tDogs\n2\tsleep\n"), ("ID FORM HEAD", "1\tDogs\t2\n2\tsleep\t0\n")):
+        corpus = parsed(f"# global.columns = {columns}\n{rows}")
+        assert corpus.sentences[0].forms == ("Dogs", "sleep")
+        assert not corpus.has_trees
+        assert corpus.left_out == ()
+
+
+@pytest.mark.parametrize("columns", ["FORM UPOS", "ID UPOS", "ID FORM FORM"])
+def test_columns_without_words_are_refused(columns: str) -> None:
+    rows = "\t".join("1" * len(columns.split()))
+    with pytest.raises(CorpusError, match=r"file\.txt, line 2: # global.columns names"):
+        parsed(f"# global.columns = {columns}\n{rows}\n")
+
+
+TABLES = {
+    "by spaces": ("# text = Dogs\n1   Dogs  dog   NOUN  _\n2   sleep  sleep  VERB  _\n", "line 2: 1 column"),
+    "ten by single spaces": (DOGS.replace("\t", " "), "line 1: 1 column"),
+    "five by single spaces": (FIVE.replace("\t", " "), "line 1: 1 column"),
+    "five by tabs": (FIVE, "line 1: 5 columns"),
+    "fourteen by tabs": (DOGS.replace("\t_\n", "\t_\t_\t_\t_\t_\n"), "line 1: 14 columns"),
+    "eleven by tabs": (DOGS.replace("\t_\n", "\t_\t*\n"), "line 1: 11 columns"),
+    "CoNLL-2003": ("-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n", "line 1 has words with tags"),
+    "words and tags": ("Dogs\tNNS\nsleep\tVBP\n", "line 1 has columns separated by tabs"),
+    "numbered sentences": ("1\tDogs sleep.\n2\tCats too.\n", "line 1 has columns separated by tabs"),
+    "JSON": ('{"text": "Dogs sleep."}\n{"text": "Cats too."}\n', "line 1 has records of JSON"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_is_not_read_as_text(kind: str) -> None:
+    text, problem = TABLES[kind]
+    with pytest.raises(CorpusError, match=problem) as refused:
+        parsed(text)
+    assert refused.value.remedy
+
+
+def test_a_table_by_commas_is_known_by_its_name() -> None:
+    with pytest.raises(CorpusError, match=r"x\.csv is a table"):
+        parsed("form,upos\nDogs,NOUN\n", "x.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 The dog sleeps .\n2 The cat sleeps .\n3 The cow sleeps .\n",
+        "The dog sleeps .\nThe cat sleeps .\n",
+        "5 4 3 2 1 0\n",
+        "3 + 4 = 7\n",
+        "Time\tflies\nlike an arrow.\nFruit flies.\n",
+        "# A heading\nHe said {this}.\n",
+        "Vitamin O\nis none.\nSo is X.\n",
+        "2020 was long.  It rained.\n",
+    ],
+)
+def test_text_with_numbers_tabs_and_braces_is_text(text: str) -> None:
+    assert len(parsed(text).sentences) == len(text.splitlines())
+
+
+def test_one_sentence_that_cannot_be_read_costs_that_sentence() -> None:
+    corpus = parsed(DOGS + "1\ttoo\tfew\n\n" + DOGS)
+    assert [sentence.forms for sentence in corpus.sentences] == 2 * [("Dogs", "sleep")]
+    assert corpus.left_out == ("line 4: 3 columns. The sentence is left out.",)
+    assert [sentence.line for sentence in corpus.sentences] == [1, 6]
+
+
+def test_byte_order_marks_between_files_are_no_text() -> None:
+    joined = "".join(f"\ufeff# newdoc id = {name}\n{DOGS}" for name in "ab") + "\ufeff" + DOGS
+    corpus = parsed(joined)
+    assert [(s.document, s.forms) for s in corpus.sentences] == [(d, ("Dogs", "sleep")) for d in "abb"]
+    assert corpus.left_out == ()
+    assert parsed("Dogs sleep.\n\ufeffCats too.\n").sentences[1].forms == ("Cats", "too", ".")
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+def test_lines_may_end_with_a_carriage_return(end: str) -> None:
+    assert parsed((CATS + CATS).replace("\n", end)).sentences == parsed(CATS + CATS).sentences
+    table = parse_file((GAP_HEADING + ROW).replace("\n", end).encode(), "gap.tsv")
+    assert isinstance(table, Gap)
+    assert table.rows == read_gap(GAP_HEADING + ROW).rows
+
+
+@pytest.mark.parametrize("features", ["Case=Nom|Case=Acc|Number=Plur", "n|-|p|-|m", "_|doc=T1", "A=1=2", "_"])
+def test_features_are_as_they_stand(features: str) -> None:
+    (sentence,) = read_conllu(DOGS.replace("Number=Sing", features)).sentences
+    assert [word.features for word in sentence.words] == 2 * ["" if features == "_" else features]
+    assert read_conllu(as_conllu([sentence])).sentences[0].words == sentence.words
 
 
 # ---- GAP and plain text ----------------------------------------------------------------------------------

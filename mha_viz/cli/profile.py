@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +103,17 @@ def run(args: argparse.Namespace) -> None:
     with cluster_for(args) as cluster, warnings_as_lines():
         corpora = [read_corpus(source, args.name, cluster) for source in args.corpus]
         other, second = _other(args, cluster)
+        sources = args.corpus if cluster else corpora
+        also = str(args.other) if cluster and second is not None else second
         if _chance_options(args):
-            _check_trees(*corpora, *filter(None, [second]))
+            _check_trees(*sources, *filter(None, [also]))
         models = [choose_model(name) for name in names]
         check_places([model.name for model in models], [corpus.name for corpus in corpora])
         make_folder(args.out)
         profiles = []
         for model in models:
             encoder = load_model(model, args.device, args.dtype, args.model_name)
-            for corpus in corpora:
+            for corpus, source in zip(corpora, sources, strict=True):
                 place = args.out / folder_for(model.name, corpus.name) if several else args.out
                 if second is not None:
                     check(_facts(encoder, corpus), _facts(encoder, second))
@@ -118,7 +121,7 @@ def run(args: argparse.Namespace) -> None:
                 profile = measure(encoder, corpus, place, args.batch, other, cluster=cluster)
                 profile = _written(profile, place, other, args.other if second is None else None)
                 if _chance_options(args):
-                    profile = _with_chance(profile, place, encoder, corpus, second, args)
+                    profile = _with_chance(profile, place, encoder, source, also, args, cluster)
                 profiles.append(profile)
     if several:
         from mha_viz.study.several import write_together  # imports torch
@@ -131,8 +134,8 @@ def _check_several(args: argparse.Namespace, several: bool) -> None:
         if several and value:
             raise SettingError(f"{option} goes with one corpus and one model.", "Leave it out, or measure one by one.")
     for option in _chance_options(args):
-        if args.cluster or args.workers:
-            raise SettingError(f"{option} is measured in this process.", "Leave out --cluster and --workers.")
+        if args.chance and (args.cluster or args.workers):
+            raise SettingError("--chance is measured in this process.", "Leave out --cluster and --workers.")
         if args.other and is_profile(profile_folder(args.other)):
             raise SettingError(
                 f"{option} needs the trees of both corpora.", "Give --and the other corpus, not its profile."
@@ -165,27 +168,34 @@ def _check_trees(*corpora: Any) -> None:
         treebank(corpus)
 
 
-def _with_chance(profile: Profile, place: Path, encoder: Any, corpus: Any, second: Any, args: Any) -> Profile:
-    """The profile with how many roles chance would name, written and printed."""
-    from mha_viz.study.chance import chance_roles
+def _with_chance(
+    profile: Profile, place: Path, encoder: Any, corpus: Any, also: Any, args: argparse.Namespace, cluster: Any
+) -> Profile:
+    """The profile with how many roles chance would name, written and printed. ``corpus``, ``also``: on a ``cluster``
+    names of files."""
+    from mha_viz.study.chance import chance_roles, treebank
     from mha_viz.study.plan import BATCH
 
-    chains = all(one.has_chains for one in (corpus, second) if one is not None)
+    opened = [treebank(one) for one in (also, corpus) if one is not None]
+    names = [one.name for one in opened[:-1]] + [profile.corpus]  # which --name may have named otherwise
+    chains = all(one.has_chains for one in opened)
     nulls = [(role, "", args.chance) for role in (SYNTAX, COREFERENCE)[: 1 + chains]]
     for role, keeps, draws in (*nulls, (SYNTAX, KIND, args.chance_of_kind)):
         if not draws:
             continue
-        with bar_of_progress("of the draws") as show:
+        with progress_line() if cluster else bar_of_progress("of the draws") as show:
             chance = chance_roles(
                 *(corpus, encoder),
-                also=second,
+                also=also,
                 role=role,
                 keeps=keeps,
                 draws=draws,
                 batch=args.batch or BATCH,
+                resume=place if keeps else None,
                 progress=show,
+                client=cluster and cluster.client,
             )
-        profile = chance.stored_in(profile)
+        profile = replace(chance, corpora=tuple(names)).stored_in(profile)
         print(f"{place}: {by_chance_in_words(chance)}")
     profile.write(place)
     return profile

@@ -1,9 +1,10 @@
 """A treebank from CoNLL-U, and back: dependencies, and coreference where MISC holds ``Entity=``.
 
-Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") have no head and are skipped. A
-file with a line that cannot be parsed is refused, and the error gives the line's number. An invalid dependency tree,
-and the coreference of a document whose brackets do not match, are left out; :attr:`Corpus.left_out` says where and
-why. Their words are still read, so sentence numbers match the file.
+Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") have no head and are skipped.
+``# global.columns`` and ``# global.Entity`` say what columns a line has, and what fields a bracket of ``Entity=``. A
+sentence with a line that cannot be parsed, an invalid dependency tree, and a mention whose brackets do not match are
+left out, and no more than that; :attr:`Corpus.left_out` says where and why. The words of an invalid tree are still
+read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
-from mha_viz.corpus.rows import NumberedLines, WordLine, blocks, new_document, word_lines
+from mha_viz.corpus.rows import NumberedLines, WordLine, blocks, declared, new_document, word_lines
 from mha_viz.corpus.treebank import START, Corpus, PartStart, Sentence, Word, check_forms, empty_forms, text_digest
 from mha_viz.errors import CorpusError
 
@@ -20,22 +21,22 @@ WITHOUT_TREE = "Its words count; its dependencies do not."
 WITHOUT_SENTENCE = "The sentence is left out."
 
 
-def read_conllu(text: str, name: str = "corpus", start: PartStart = START, lenient: bool = False) -> Corpus:
+def read_conllu(text: str, name: str = "corpus", start: PartStart = START, is_part: bool = False) -> Corpus:
     """Parse a treebank in CoNLL-U, with coreference where MISC holds ``Entity=`` as in GUM.
 
-    ``start``: where in its file the text begins. Raises CorpusError, with the line number, for invalid CoNLL-U and
-    above a limit; also for a file without a sentence, and for one whose words are not given. ``lenient``: what cannot
-    be parsed is left out, one sentence at a time.
+    ``start``: where in its file the text begins. Raises CorpusError, with the line number, if no sentence can be read,
+    and above a limit; also for a file whose words are not given. Of a part of a file nothing is refused: sentences
+    beyond a limit are left out.
     """
-    reader = _Reader(name, start, lenient)
-    for block in blocks(text, name, start.lines, strict=not lenient):
+    reader = _Reader(name, start, is_part)
+    for block in blocks(text, start.lines):
         reader.read(block)
     reader.brackets.close(reader.sentences)
-    if not reader.sentences and not lenient:
-        raise CorpusError(
-            f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
-        )
-    if not lenient:
+    if not is_part:
+        if not reader.sentences:
+            raise reader.refused or CorpusError(
+                f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
+            )
         check_forms(name, *empty_forms(reader.sentences))
     has_trees = any(word.relation for sentence in reader.sentences for word in sentence.words)
     sentences, left_out = tuple(reader.sentences), tuple(reader.left_out)
@@ -43,50 +44,50 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = START, lenie
 
 
 class _Reader:
-    """The content of a file that has been read so far, sentence by sentence."""
+    """The content of a file that has been read so far, sentence by sentence. ``refused``: why the first sentence was
+    left out that could not be read."""
 
-    def __init__(self, name: str, start: PartStart, lenient: bool) -> None:
+    def __init__(self, name: str, start: PartStart, is_part: bool) -> None:
         self.sentences: list[Sentence] = []
         self.left_out: list[str] = []
+        self.refused: CorpusError | None = None
         self.brackets = Brackets(self.left_out)
-        self._name, self._before, self._lenient = name, start.sentences, lenient
-        self._document = start.document
+        self._name, self._before, self._is_part = name, start.sentences, is_part
+        self._document, self._declared = start.document, start.declared
         self._relations, self._tags = Labels("relation", name), Labels("part of speech", name)
 
     def read(self, block: NumberedLines) -> None:
         """Add the lines of one sentence. Raises CorpusError."""
-        begun = new_document(block, self._name)
+        begun = new_document(block)
         if begun is not None:
             self.brackets.close(self.sentences)
             self._document = begun or f"document {self._before + len(self.sentences)}"
+        self._declared = declared((line for _, line in block), self._declared)
         try:
-            if self._lenient:
-                for number, line in block:
-                    check_line(line, number, self._name)
+            for number, line in block:
+                check_line(line, number, self._name)
+                if self._is_part:  # a file was decoded as a whole
                     check_text(line, number, self._name)
-            self._sentence(block[0][0], word_lines(block, self._name))
+            lines = word_lines(block, self._declared.columns, self._name)
+            problem = _tree_problem(lines.words)
+            words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in lines.words)
+            for row, word in zip(lines.words, words, strict=True):
+                self._relations.add(word.relation, row.line)
+                self._tags.add(word.upos, row.line)
         except CorpusError as error:
-            if not self._lenient:
-                raise
+            self.refused = self.refused or error
             self.left_out.append(f"{error.problem.removeprefix(f'{self._name}, ')} {WITHOUT_SENTENCE}")
-            if any("Entity=" in line for _, line in block):
-                self.brackets.fail(f"line {block[0][0]}: a sentence that is left out")
-
-    def _sentence(self, line: int, rows: list[WordLine]) -> None:
-        problem = _tree_problem(rows)
-        words = tuple(Word(row.form, row.upos) if problem else _word(row) for row in rows)
-        for row, word in zip(rows, words, strict=True):
-            self._relations.add(word.relation, row.line)
-            self._tags.add(word.upos, row.line)
+            if not self._is_part and (self._relations.is_full or self._tags.is_full):
+                raise
+            return
+        first = block[0][0]
         if problem:
-            self.left_out.append(f"line {line}: {problem} {WITHOUT_TREE if rows else ''}".rstrip())
-            if any(row.entity for row in rows):
-                self.brackets.fail(f"line {line}: a sentence without a tree")
-        else:
-            self.brackets.read(rows, len(self.sentences))
+            self.left_out.append(f"line {first}: {problem} {WITHOUT_TREE if words else ''}".rstrip())
+        heads = None if problem else [row.head - 1 if row.head else -1 for row in lines.words]
+        self.brackets.read(lines.entities, heads, len(self.sentences), self._declared.chain)
         if words:
-            self.sentences.append(Sentence(words, (), self._document, line))
-            check_sentences(len(self.sentences), line, self._name)
+            self.sentences.append(Sentence(words, (), self._document, first))
+            check_sentences(len(self.sentences), first, self._name)
 
 
 def _tree_problem(rows: Sequence[WordLine]) -> str:

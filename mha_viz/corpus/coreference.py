@@ -1,4 +1,4 @@
-"""Coreference chains from the brackets of ``Entity=`` in CoNLL-U, as in GUM."""
+"""Coreference chains from the brackets of ``Entity=`` in CoNLL-U, as in GUM and CorefUD."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mha_viz.corpus.limits import MAX_BRACKETS
-from mha_viz.corpus.rows import WordLine
+from mha_viz.corpus.rows import EntityCell
 from mha_viz.corpus.treebank import Mention, Sentence
+from mha_viz.numerals import counted
 
+MOST_SAID = 5  # mentions that are left out of a document, each with its line; of more, the number is said
 # The pattern matches in linear time: once a match begins it never fails, so no character is scanned from two starting
 # points; only white space and single brackets are skipped. Text that no bracket closes matches too, without the last
 # group.
-ENTITY_PARTS = re.compile(r"\(([^()\s-]+)(?:-[^()]*)?(\))?|([^()\s]+)(\))?")  # chain, ")" at once; other text, ")"
+ENTITY_PARTS = re.compile(r"\(([^()]+)(\))?|([^()\s]+)(\))?")  # fields, ")" at once; other text, ")"
 
 
 class _Open(NamedTuple):
@@ -26,7 +28,10 @@ class _Open(NamedTuple):
 
 
 class Brackets:
-    """Parses ``Entity=`` over the sentences of a document: "(7-person-…" opens, "7)" closes, "(7)" does both."""
+    """Parses ``Entity=`` over the sentences of a document: "(7-person-…" opens, "7)" closes, "(7)" does both.
+
+    What cannot be read costs the mention alone, and is said in ``left_out``.
+    """
 
     def __init__(self, left_out: list[str]) -> None:
         self._left_out = left_out
@@ -34,63 +39,83 @@ class Brackets:
         self._start_document()
 
     def _start_document(self) -> None:
-        self._opened = 0
+        self._opened = self._missing = 0
         self._open: dict[str, list[_Open]] = {}  # by chain; the last one opened is closed first
         self._mentions: dict[int, list[Mention]] = {}  # by sentence
-        self.broken = False
 
-    def read(self, rows: Sequence[WordLine], sentence: int) -> None:
-        if self.broken or not any(row.entity for row in rows):
+    def read(
+        self, cells: Sequence[EntityCell], heads: Sequence[int] | None, sentence: int, chain_field: int | None
+    ) -> None:
+        """Read the brackets of a sentence. ``heads``: the index of each word's head, −1 for none; None without a valid
+        tree. ``chain_field``: the place of the chain among the fields of a bracket, None if it is not known."""
+        if cells and (chain_field is None or heads is None):
+            why = (
+                "a sentence without a tree" if chain_field is not None else "# global.Entity names neither GRP nor eid"
+            )
+            self._leave_out(f"line {cells[0].line}: {why}: its mentions are left out.")
             return
-        heads = _SpanHeads([row.head - 1 if row.head else -1 for row in rows])
-        for index, row in enumerate(rows):
-            heads.end_at(index)
-            parts = ENTITY_PARTS.findall(row.entity)
+        span_heads = _SpanHeads(heads or ())
+        for cell in cells:
+            span_heads.move_to(cell.end - 1)
+            parts = ENTITY_PARTS.findall(cell.text)
             if len(parts) > MAX_BRACKETS:
-                self.fail(f"line {row.line}: {len(parts):,} brackets on one word, of which {MAX_BRACKETS} are read")
-                return
-            for chain, single, closed, closing in parts:
-                if chain:
+                self._leave_out(
+                    f"line {cell.line}: {len(parts):,} brackets on one word: at most {MAX_BRACKETS} are read."
+                )
+            for opening, single, closing, closes in parts[:MAX_BRACKETS]:
+                chain = _chain(opening or closing, chain_field or 0, bool(opening))
+                if opening and not chain:
+                    self._bad(cell.line, f"({opening}", "names no chain")
+                elif opening:
                     self._opened += 1
-                    opened = _Open(self._opened, chain, sentence, index, row.line)
+                    opened = _Open(self._opened, chain, sentence, cell.start, cell.line)
                     if single:
-                        self._add_mention(opened, heads, sentence)
+                        self._add_mention(opened, span_heads, sentence)
                     else:
                         self._open.setdefault(chain, []).append(opened)
-                elif closing:
-                    self._close(closed.partition("-")[0], heads, sentence, row.line)
-
-    def _close(self, chain: str, heads: _SpanHeads, sentence: int, line: int) -> None:
-        if self._open.get(chain):
-            self._add_mention(self._open[chain].pop(), heads, sentence)
-        else:
-            self.fail(f"line {line}: Entity={chain[:20]}) closes what was never opened")
+                elif closes and self._open.get(chain):
+                    self._add_mention(self._open[chain].pop(), span_heads, sentence)
+                elif closes:
+                    self._bad(cell.line, f"{closing})", "closes what was never opened")
 
     def _add_mention(self, opened: _Open, heads: _SpanHeads, sentence: int) -> None:
         if opened.sentence != sentence:
-            self.fail(f"line {opened.line}: Entity=({opened.chain[:20]} closes in another sentence")
+            self._bad(opened.line, f"({opened.chain}", "closes in another sentence")
             return
         chain, _, part = opened.chain.partition("[")
         if part and not part.startswith("1/"):  # a discontinuous mention is represented by its first part
             return
+        if opened.start > heads.end:  # of empty nodes alone: there is no word that a model reads
+            return
         mention = Mention(chain, opened.start, heads.end + 1, heads.head_from(opened.start))
         self._mentions.setdefault(sentence, []).append(mention)
 
-    def fail(self, reason: str) -> None:
-        if not self.broken:
-            self._left_out.append(f"{reason}: the coreference of this document is left out.")
-        self.broken = True
+    def _bad(self, line: int, bracket: str, why: str) -> None:
+        self._leave_out(f"line {line}: Entity={bracket[:20]} {why}: the mention is left out.")
+
+    def _leave_out(self, reason: str) -> None:
+        self._missing += 1
+        if self._missing <= MOST_SAID:
+            self._left_out.append(reason)
 
     def close(self, sentences: list[Sentence]) -> None:
-        """End the document: add its mentions to their sentences, unless a bracket is still open."""
-        first = min((stack[0] for stack in self._open.values() if stack), default=None)
-        if first and not self.broken:
-            self.fail(f"line {first.line}: Entity=({first.chain[:20]} never closes")
-        for number, mentions in self._mentions.items() if not self.broken else ():
+        """End the document: add its mentions to their sentences."""
+        for opened in sorted(one for stack in self._open.values() for one in stack):
+            self._bad(opened.line, f"({opened.chain}", "never closes")
+        if self._missing > MOST_SAID:
+            more = counted(self._missing - MOST_SAID, "problem")
+            self._left_out.append(f"{sentences[-1].document or 'this file'}: {more} more of this kind.")
+        for number, mentions in self._mentions.items():
             old = sentences[number]
             sentences[number] = Sentence(old.words, tuple(sorted(mentions, key=_sort_key)), old.document, old.line)
             self.any_mentions = True
         self._start_document()
+
+
+def _chain(bracket: str, field: int, opens: bool) -> str:
+    """The chain that a bracket names; empty if it names none. A closing one may have the chain alone."""
+    fields = [field.strip() for field in bracket.split("-")]
+    return fields[field] if len(fields) > field else "" if opens else fields[-1]
 
 
 class _SpanHeads:
@@ -110,13 +135,14 @@ class _SpanHeads:
         self._waiting: list[int] = []  # words up to the end whose heads are beyond it, ascending
         self.end = -1
 
-    def end_at(self, end: int) -> None:
-        """Move the end of the spans to the next word."""
-        for word in self._earlier[end]:
-            del self._waiting[bisect_left(self._waiting, word)]
-        if self._heads[end] > end:
-            self._waiting.append(end)
-        self.end = end
+    def move_to(self, last: int) -> None:
+        """Move the end of the spans to the word ``last``, which is not before it."""
+        for end in range(self.end + 1, last + 1):
+            for word in self._earlier[end]:
+                del self._waiting[bisect_left(self._waiting, word)]
+            if self._heads[end] > end:
+                self._waiting.append(end)
+        self.end = last
 
     def head_from(self, start: int) -> int:
         """The head of the span from ``start`` to the end."""

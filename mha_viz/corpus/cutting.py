@@ -14,6 +14,8 @@ from typing import BinaryIO, NamedTuple
 
 from mha_viz.corpus import limits, stored
 from mha_viz.corpus.reading import CONLLU, GAP, kind_of
+from mha_viz.corpus.rows import declared
+from mha_viz.corpus.treebank import Declared
 from mha_viz.errors import CorpusError
 
 SIZES = {CONLLU: 1_000_000}  # the least bytes of a shard: about 1,000 sentences
@@ -24,17 +26,19 @@ SENTENCE_END = re.compile(rb"\n[ \t\r\f\v]*\n")
 NEW_DOCUMENT = rb"#[ \t]*newdoc(?:[ \t]*\r?\n|[ \t]*=| id[ \t]*=[ \t]*\S)"
 DOCUMENT_BEGIN = re.compile(rb"^" + NEW_DOCUMENT, re.MULTILINE)
 ENTITY = b"Entity="
+DECLARATION = re.compile(rb"^(?:\xef\xbb\xbf)?(#[ \t]*global\.[^\r\n]*)", re.MULTILINE)
 
 Boundary = Callable[[bytes, int], int]
 
 
 class Shard(NamedTuple):
-    """Bytes ``start`` to ``stop`` of the decompressed content of a file, and their SHA-256."""
+    """Bytes ``start`` to ``stop`` of the decompressed content of a file, and their SHA-256; what is declared before."""
 
     path: str
     start: int
     stop: int
     digest: str
+    declared: Declared = Declared()
 
 
 class ShardedFile(NamedTuple):
@@ -58,11 +62,12 @@ def cut(path: str, size: int | None = None) -> ShardedFile:
         whole = hashlib.sha256()
         shards: list[Shard] = []
         start, chains = len(BOM) * head.startswith(BOM), False
-        boundary = _boundary(kind, head)
+        boundary, before = _boundary(kind, head), Declared()
         for part in _parts(stream, head[start:], size, boundary, file.name):
             whole.update(part)
             chains = chains or ENTITY in part
-            shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest()))
+            shards.append(Shard(str(path), start, start + len(part), hashlib.sha256(part).hexdigest(), before))
+            before = declared((line.decode("utf-8", "replace") for line in DECLARATION.findall(part)), before)
             start += len(part)
     digest = whole.hexdigest()
     if chains and kind == CONLLU and boundary is _sentence_end and len(shards) > 1:

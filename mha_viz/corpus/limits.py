@@ -82,11 +82,12 @@ def check_words(count: int, number: int, name: str) -> None:
 
 class Labels:
     """The distinct labels of one kind, limited in number and length: a study tabulates all relations by all parts of
-    speech, and by all heads."""
+    speech, and by all heads. ``is_full``: whether there was one more."""
 
     def __init__(self, kind: str, name: str) -> None:
         self._kind, self._name = kind, name
         self._seen: set[str] = set()
+        self.is_full = False
 
     def add(self, label: str, line: int) -> None:
         if len(label) > MAX_LABEL:
@@ -98,6 +99,7 @@ class Labels:
         if label:
             self._seen.add(label)
         if len(self._seen) > MAX_LABELS:
+            self.is_full = True
             raise CorpusError(
                 f"{self._name}, line {line}: “{label[:40]}” is {self._kind} number {len(self._seen)}; "
                 f"at most {MAX_LABELS} different ones are read, counting subtypes.",

@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mha_viz.corpus.conllu import WITHOUT_SENTENCE, read_conllu
 from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_text, check_words, decoded
+from mha_viz.corpus.rows import BOM, lines_of
+from mha_viz.corpus.tables import Row, first_lines, is_conllu, table_row
 from mha_viz.corpus.treebank import START, Corpus, Gap, GapRow, PartStart, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 from mha_viz.numerals import counted
 from mha_viz.text import clean
 
 GAP, CONLLU, PLAIN = "GAP table", "CoNLL-U", "text"
+CONLLU_SUFFIXES = (".conllu", ".conll", ".conllup", ".cupt")
 GAP_COLUMNS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
 # The pattern matches in linear time, like that for the brackets of coreference: only white space is skipped.
 PLAIN_WORDS = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 
 def parse_file(data: bytes, name: str) -> Corpus | Gap:
-    """Parse a file, recognised by its content: a GAP table by its heading, CoNLL-U by its ten columns or the suffix
-    .conllu, anything else as plain text. Raises CorpusError."""
+    """Parse a file, recognised by its content: a GAP table by its heading, CoNLL-U by its columns or one of
+    CONLLU_SUFFIXES; plain text is what looks like no table. Raises CorpusError."""
     text = decoded(data, name)
     readers: Mapping[str, Callable[[str, str], Corpus | Gap]] = {
         GAP: read_gap,
@@ -34,17 +37,22 @@ def kind_of(text: str, name: str) -> str:
     """The kind of a file, by its name and the beginning of its text: GAP, CONLLU or PLAIN. Raises CorpusError."""
     if not text.strip():
         raise CorpusError(f"{name} is empty.", "Expected CoNLL-U, a GAP table, or one sentence per line.")
-    heading = text.partition("\n")[0].split("\t")
-    if "Pronoun-offset" in heading:
+    lines = first_lines(text)
+    if "Pronoun-offset" in lines[0].split("\t"):
         return GAP
-    lines = (line for line in text.split("\n", 1000)[:1000] if line.strip())
-    is_conllu = any(line.count("\t") == 9 or line.startswith("# sent_id") for line in lines)
-    if is_conllu or name.lower().endswith((".conllu", ".conll")):
+    suffix = name.lower()
+    if is_conllu(lines) or suffix.endswith(CONLLU_SUFFIXES):
         return CONLLU
-    if name.lower().endswith(".tsv"):
+    if suffix.endswith(".tsv"):
         raise CorpusError(
             f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
             f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
+        )
+    row = Row(1, "columns separated by commas") if suffix.endswith(".csv") else table_row(lines)
+    if row is not None:
+        raise CorpusError(
+            f"{name} is a table, not text: line {row.line} has {row.looks}.",
+            "Expected CoNLL-U, a GAP table, or text with one sentence per line and nothing else.",
         )
     return PLAIN
 
@@ -53,12 +61,14 @@ def read_part(data: bytes, kind: str, name: str, start: PartStart) -> Corpus:
     """Parse a part of a file that begins at ``start``. Sentences that cannot be read are left out one by one and
     reported with their line in the file."""
     text = data.decode("utf-8", "surrogateescape")
-    return read_conllu(text, name, start, lenient=True) if kind == CONLLU else read_plain(text, name, start, True)
+    return (read_conllu if kind == CONLLU else read_plain)(text, name, start, is_part=True)
 
 
 def lines_in(data: bytes, kind: str) -> int:
     """How many lines such a part has."""
-    return data.count(b"\n") if kind == CONLLU else len(data.decode("utf-8", "surrogateescape").splitlines())
+    if kind == CONLLU:
+        return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+    return len(data.decode("utf-8", "surrogateescape").splitlines())
 
 
 def read_gap(text: str, name: str = "corpus") -> Gap:
@@ -83,9 +93,9 @@ def read_gap(text: str, name: str = "corpus") -> Gap:
 
 def _table(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line with its number. Raises CorpusError above a limit."""
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(lines_of(text), 1):
         check_line(line, number, name)
-        cells = line.removesuffix("\r").split("\t")
+        cells = line.split("\t")
         check_cells(cells, number, name)
         yield number, cells
 
@@ -118,33 +128,33 @@ def _boolean(cell: str) -> bool:
     return cell.upper() == "TRUE"
 
 
-def read_plain(text: str, name: str = "corpus", start: PartStart = START, lenient: bool = False) -> Corpus:
-    """Parse plain text: one sentence per line, split into words and punctuation. ``start`` and ``lenient`` are as for
-    CoNLL-U. Raises CorpusError."""
+def read_plain(text: str, name: str = "corpus", start: PartStart = START, is_part: bool = False) -> Corpus:
+    """Parse plain text: one sentence per line, split into words and punctuation. ``start``, ``is_part`` and what is
+    refused are as for CoNLL-U. Raises CorpusError."""
     sentences: list[Sentence] = []
     left_out: list[str] = []
+    refused: CorpusError | None = None
     words: dict[str, Word] = {}  # one object per form, however often it occurs
     for number, line in enumerate(text.splitlines(), start.lines + 1):
         try:
-            forms = _forms(line, number, name, lenient)
+            forms = _forms(line.removeprefix(BOM), number, name, is_part)
         except CorpusError as error:
-            if not lenient:
-                raise
+            refused = refused or error
             left_out.append(f"{error.problem.removeprefix(f'{name}, ')} {WITHOUT_SENTENCE}")
             continue
         if forms:
             shared = tuple(words.get(form) or words.setdefault(form, Word(form)) for form in forms)
             sentences.append(Sentence(shared, (), "", number))
             check_sentences(len(sentences), number, name)
-    if not sentences and not lenient:
-        raise CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
+    if not sentences and not is_part:
+        raise refused or CorpusError(f"{name} contains no sentence.", "Expected one sentence per line.")
     return Corpus(name, tuple(sentences), text_digest(text), left_out=tuple(left_out))
 
 
-def _forms(line: str, number: int, name: str, lenient: bool) -> list[str]:
+def _forms(line: str, number: int, name: str, is_part: bool) -> list[str]:
     """The words of a line; none of an empty one. Raises CorpusError."""
     check_line(line, number, name)
-    if lenient:
+    if is_part:
         check_text(line, number, name)
     # Words and punctuation marks; an apostrophe or hyphen between letters stays inside its word.
     forms = (PLAIN_WORDS.findall(clean(line)) or [clean(line.strip())]) if line.strip() else []

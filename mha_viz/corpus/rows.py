@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from conllu.exceptions import ParseException
-from conllu.parser import parse_dict_value, parse_id_value, parse_int_value
+from conllu.parser import parse_id_value, parse_int_value
 
-from mha_viz.corpus.limits import check_cells, check_line, check_words
+from mha_viz.corpus.limits import check_cells, check_words
+from mha_viz.corpus.treebank import CONLLU_COLUMNS, Declared
 from mha_viz.errors import CorpusError
 from mha_viz.numerals import counted
 from mha_viz.text import clean
 
-CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-
-
+BOM = "\ufeff"  # stands where files were joined, and cannot be seen
+CHAIN_FIELDS = ("grp", "eid")  # how GUM and CorefUD call the field of Entity= that identifies the chain
 NumberedLines = list[tuple[int, str]]  # the lines of a sentence with their numbers
 
 
-def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterator[NumberedLines]:
-    """The lines of each sentence; the file has ``before`` lines before the first of them. Raises CorpusError for a
-    sentence that is too long, if ``strict``."""
+def lines_of(text: str) -> list[str]:
+    """The lines, whatever ends them: LF, CR LF or CR, but not U+2028, which a word may contain. A byte order mark at
+    the beginning of one is no part of it."""
+    ended = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    lines = ended.split("\n")
+    return [line.removeprefix(BOM) for line in lines] if BOM in text else lines
+
+
+def blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
+    """The lines of each sentence; the file has ``before`` lines before the first of them."""
     block: NumberedLines = []
-    for number, line in enumerate(text.split("\n"), before + 1):  # only "\n" ends a line: a word may contain U+2028
-        if strict:
-            check_line(line, number, name)
+    for number, line in enumerate(lines_of(text), before + 1):
         if line.strip():
-            block.append((number, line.removesuffix("\r")))
+            block.append((number, line))
         elif block:
             yield block
             block = []
@@ -36,18 +41,32 @@ def blocks(text: str, name: str, before: int = 0, strict: bool = True) -> Iterat
         yield block
 
 
-def new_document(block: NumberedLines, name: str) -> str | None:
+def _comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The key and the value of each comment."""
+    for line in lines:
+        if line.startswith("#"):
+            key, _, value = (part.strip() for part in line[1:].partition("="))
+            yield key, value
+
+
+def new_document(block: NumberedLines) -> str | None:
     """The name of the document that begins with this sentence, possibly empty; None when no document begins."""
     begins, document = False, ""
-    for line, content in block:
-        if not content.startswith("#"):
-            continue
-        key, _, value = (part.strip() for part in content[1:].partition("="))
-        if key == "global.columns" and value.upper().split() != list(CONLLU_COLUMNS):
-            raise CorpusError(f"{name}, line {line}: unknown columns.", f"Expected {', '.join(CONLLU_COLUMNS)}.")
+    for key, value in _comments(line for _, line in block):
         if key == "newdoc" or (key == "newdoc id" and value):
             begins, document = True, value if key == "newdoc id" else document
     return document if begins else None
+
+
+def declared(lines: Iterable[str], before: Declared) -> Declared:
+    """What holds after these lines. A field of ``Entity=`` is recognised by its name, GRP or eid, wherever it is."""
+    for key, value in _comments(lines):
+        if key == "global.columns":
+            before = before._replace(columns=tuple(value.upper().split()))
+        elif key == "global.Entity":
+            fields = value.lower().split("-")
+            before = before._replace(chain=next((fields.index(one) for one in CHAIN_FIELDS if one in fields), None))
+    return before
 
 
 class WordLine(NamedTuple):
@@ -60,50 +79,78 @@ class WordLine(NamedTuple):
     features: str
     head: int | None
     relation: str
-    entity: str
 
 
-_PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
-    {"ID": parse_id_value, "FEATS": parse_dict_value, "HEAD": parse_int_value, "MISC": parse_dict_value}
-)
+class EntityCell(NamedTuple):
+    """``Entity=`` of a word or of an empty node. A mention that opens here begins with word ``start``, counted from 0,
+    and one that closes here ends before word ``end``: those of an empty node are the same."""
 
+    line: int
+    start: int
+    end: int
+    text: str
+
+
+class SentenceLines(NamedTuple):
+    """The words of a sentence, and the cells with brackets of coreference."""
+
+    words: list[WordLine]
+    entities: list[EntityCell]
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"ID": parse_id_value, "HEAD": parse_int_value})
 _EXPECTED = MappingProxyType(
     {"ID": "the number of a word, a range such as 3-4, or 3.1", "HEAD": "the ID of a word, or 0"}
 )
+_DECLARE = "name other ones before the first sentence, as in “# global.columns = ID FORM UPOS HEAD DEPREL”"
 
 
-def word_lines(block: NumberedLines, name: str) -> list[WordLine]:
-    """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing."""
+def word_lines(block: NumberedLines, columns: tuple[str, ...], name: str) -> SentenceLines:
+    """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing. Raises
+    CorpusError, with the line."""
     lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
     check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)
-    rows = []
+    read = SentenceLines([], [])
     for number, cells in lines:
-        if len(cells) != len(CONLLU_COLUMNS):
-            problem = f"{name}, line {number}: {counted(len(cells), 'column')}."
-            raise CorpusError(problem, "CoNLL-U has ten, separated by tabs; the file may have another format.")
+        if len(cells) != len(columns):
+            raise CorpusError(f"{name}, line {number}: {counted(len(cells), 'column')}.", _expected(cells, columns))
+        if len({*columns}) < len(columns) or not {"ID", "FORM"} <= {*columns}:
+            problem = f"{name}, line {number}: # global.columns names {', '.join(columns)[:200]}."
+            raise CorpusError(problem, "Name each column once, and ID and FORM among them.")
         check_cells(cells, number, name)
-        row = _row(dict(zip(CONLLU_COLUMNS, cells, strict=True)), number, name)
-        rows += [row] if row else []
-    return rows
+        _add(read, dict(zip(columns, cells, strict=True)), number, name)
+    return read
 
 
-def _row(cells: Mapping[str, str], line: int, name: str) -> WordLine | None:
-    """The word of a line; None for a range, an empty node, and a line without an id."""
-    values = {column: _value(column, cells[column].strip(), line, name) for column in _PARSERS}
-    if not isinstance(values["ID"], int):
-        return None
-    features = "|".join(f"{feature}={value}" for feature, value in (values["FEATS"] or {}).items())
-    entity = (values["MISC"] or {}).get("Entity") or ""
-    form = clean(cells["FORM"])
-    return WordLine(line, values["ID"], form, cells["UPOS"], features, values["HEAD"], cells["DEPREL"], entity)
+def _expected(cells: list[str], columns: tuple[str, ...]) -> str:
+    if len(cells) == 1 and len(cells[0].split()) > 1:
+        return "The columns of CoNLL-U are separated by tabs: put one in place of the spaces between two columns."
+    if columns == CONLLU_COLUMNS:
+        return f"CoNLL-U has ten, separated by tabs; {_DECLARE}."
+    return f"# global.columns names {len(columns)}: {', '.join(columns)[:200]}."
+
+
+def _add(read: SentenceLines, cells: Mapping[str, str], line: int, name: str) -> None:
+    """Add the word of a line, and its brackets; of an empty node the brackets; of a range nothing."""
+    has_trees = "HEAD" in cells and "DEPREL" in cells
+    number = _value("ID", cells["ID"].strip(), line, name)
+    head = _value("HEAD", cells["HEAD"].strip(), line, name) if has_trees else None
+    is_word, at = isinstance(number, int), len(read.words)
+    if is_word:
+        features, upos = cells.get("FEATS", "_").strip(), cells.get("UPOS", "_")
+        relation = cells["DEPREL"] if has_trees else "_"
+        features = "" if features == "_" else features
+        read.words.append(WordLine(line, number, clean(cells["FORM"]), upos, features, head, relation))
+    if number is not None and "-" not in cells["ID"]:
+        items = (item.partition("=") for item in cells.get("MISC", "").split("|"))
+        brackets = "".join(value for key, _, value in items if key.strip() == "Entity")
+        read.entities.extend([EntityCell(line, at, at + is_word, brackets)] if brackets else [])
 
 
 def _value(column: str, cell: str, line: int, name: str) -> Any:
     try:
         return _PARSERS[column](cell)
     except (ParseException, ValueError) as error:
-        problem = " ".join(str(error).split())[:120]
-        if column in _EXPECTED:
-            problem = f"“{cell[:40]}” is not a whole number; expected {_EXPECTED[column]}."
+        problem = f"“{cell[:40]}” is not a whole number; expected {_EXPECTED[column]}."
         remedy = "Correct the line, or delete the sentence."
         raise CorpusError(f"{name}, line {line}: {column}: {problem}", remedy) from error

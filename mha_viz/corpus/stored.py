@@ -20,7 +20,15 @@ from mha_viz.quotes import quoted
 COMPRESSED = (".gz", ".zst")
 PARQUET = ".parquet"
 MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", PARQUET: b"PAR1"}  # at the beginning of a file
-SUFFIXES = (".conllu", ".conll", ".txt", ".text", PARQUET)  # suffixes of the files that are read from a folder
+SUFFIXES = (
+    ".conllu",
+    ".conll",
+    ".conllup",
+    ".cupt",
+    ".txt",
+    ".text",
+    PARQUET,
+)  # suffixes of the files that are read from a folder
 TEXT_COLUMN = "text"
 PROFILE = "profile.json"  # in the folder of a profile
 BLOCK = 1 << 20  # bytes that are read at a time

@@ -10,11 +10,13 @@ from typing import NamedTuple
 from mha_viz.errors import CorpusError
 
 EMPTY = "_"  # the form of a word that is not given
+CONLLU_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
 class Word(NamedTuple):
     """One word with its gold annotation. ``head`` is the index of its head in the sentence, None for the root and
-    for unannotated words. ``relation`` may have a subtype, as in "nmod:poss". ``features``: as in "Number=Sing"."""
+    for unannotated words. ``relation`` may have a subtype, as in "nmod:poss". ``features``: as they stand in the file,
+    such as "Number=Sing"."""
 
     form: str
     upos: str = ""
@@ -52,12 +54,22 @@ class Sentence:
         return tuple(word.form for word in self.words)
 
 
+class Declared(NamedTuple):
+    """What comments say of the lines that follow: ``columns`` in their order (``# global.columns``), and the place of
+    the chain among the fields of ``Entity=`` (``# global.Entity``), None if no field names it."""
+
+    columns: tuple[str, ...] = CONLLU_COLUMNS
+    chain: int | None = 0
+
+
 class PartStart(NamedTuple):
-    """Where a part of a file begins: the number of lines and sentences before it, and the document that continues."""
+    """Where a part of a file begins: the number of lines and sentences before it, the document that continues, and what
+    was declared."""
 
     lines: int = 0
     sentences: int = 0
     document: str = ""
+    declared: Declared = Declared()
 
 
 START = PartStart()

@@ -53,10 +53,11 @@ def over_image(
 ) -> Figure:
     """What heads of a vision transformer look at: the weights between one token and the patches, over the image.
 
-    The last tokens of ``attention`` are the patches, row by row, with numbers in their names, such as "0,1"; those
-    before them have names such as [CLS].
+    Names "row,column", such as "0,1", say the place of each patch; patches with numbers alone are row by row. All other
+    tokens have names in brackets, such as [CLS] or [REG1].
     ``image``: as the model saw it, a picture or an array [row, column, colour] or [colour, row, column]; without it
-    only the weights are drawn. ``columns``: the patches of a row, if they are no square. ``pin``: "q0", the default,
+    only the weights are drawn. ``columns``: the patches of a row, if their names do not say
+    it and they are no square. ``pin``: "q0", the default,
     shows where the first token looks; "k20" which patches look at token 20. ``scale`` ("head" by default, "fixed" or
     "log"), ``layers``, ``heads`` and the options of Size are as for :func:`grid`; there are no others. There is no
     interactive page; ``save`` writes the numbers as .csv or .json.

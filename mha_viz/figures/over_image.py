@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from mha_viz.figures.layout import GridLayout, Size, grid_layout, said_below, sh
 from mha_viz.figures.theme import THEMES, Theme, palette
 from mha_viz.figures.view import Block, View, painted, scale_colours, shades
 from mha_viz.model_names import cite_model, name_in_column
+from mha_viz.numerals import counted
 from mha_viz.quotes import quoted
 from mha_viz.text import TokenizedText
 
@@ -33,17 +35,21 @@ FAINT = 0.45  # of an image's own light and shade, where no attention is
 GREYS = 8  # of an image, on the colour scale
 DENSE = 0.85  # how much the colour of the largest weight covers the image
 
+BRACKETED = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
+NUMBER = re.compile(r"\d+")
+PLACE = re.compile(r"\(?\s*(\d{1,6})\s*,\s*(\d{1,6})\s*\)?")
+
 COLUMNS = ("layer", "head", "row", "column", "value")
 Grey = npt.NDArray[np.float64]
 
 
 class Held(NamedTuple):
-    """The token from which, or if ``is_key`` to which, the weights are shown, and the place of the first patch: patches
-    are the last tokens, in ``rows`` × ``columns``."""
+    """The token from which, or if ``is_key`` to which, the weights are shown; and the patches, ``rows`` × ``columns``
+    tokens, row by row."""
 
     token: int
     is_key: bool
-    first: int
+    patches: tuple[int, ...]
     rows: int
     columns: int
 
@@ -58,36 +64,67 @@ def held_token(attention: Attention, view: View, columns: int | None) -> Held:
     if columns is not None and (not is_number(columns) or isinstance(columns, bool)):
         raise SettingError(f"columns is {shorten_value(columns)!r}.", "Give the number of patches in a row.")
     text = attention.queries if query is None else attention.keys
-    _check_patches(attention, text)
-    count = len(text) - sum(text.special)
-    wide = math.isqrt(count) if columns is None else columns
-    remedy = "Give columns=, and names such as [CLS] to the tokens before the patches."
-    if wide < 1 or count % wide or (columns is None and wide * wide != count):
-        shape = "a square" if columns is None else f"rows of {wide}"
-        raise ShapeError(f"{count} patches do not form {shape}.", remedy)
-    first = len(text) - count
-    if any(text.special[first:]):
-        raise ShapeError("A token that is no patch stands among the patches.", remedy)
-    return Held(key or query or 0, query is None, first, count // wide, wide)
+    patches, rows, wide = _laid_out(_patches(attention, text), columns)
+    return Held(key or query or 0, query is None, patches, rows, wide)
 
 
-def _check_patches(attention: Attention, text: TokenizedText) -> None:
-    """Raises ShapeError for the tokens of a text: patches have names with numbers, and no tokenizer made them."""
-    names = [token.text for token in text.tokens if not token.special]
-    words = [name for name in names if not any(map(str.isdigit, name))]
-    if words or request_of(attention) is not None:
-        one = quoted((words or names or [""])[0])
+def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
+    """The names of the patches by token: those with numbers and without brackets. Raises ShapeError for the tokens of a
+    text, which have other names, or were made by a tokenizer, and for names of two kinds, of which one is of other
+    tokens."""
+    names = {
+        place: token.text
+        for place, token in enumerate(text.tokens)
+        if not token.special and not BRACKETED.fullmatch(token.text)
+    }
+    words = [name for name in names.values() if not any(map(str.isdigit, name))]
+    if words or not names or request_of(attention) is not None:
+        one = quoted((words or [*names.values()] or [""])[0])
         raise ShapeError(
             f"The tokens are those of a text, such as {one}, and not patches of an image.",
             "Give what a vision transformer attends to (Attention.from_cache), with patches named by number: “0,1”.",
         )
+    kinds = {NUMBER.sub("0", name): name for name in names.values()}
+    if len(kinds) > 1:
+        one, other = [*map(quoted, kinds.values())][:2]
+        problem = f"Names of two kinds have numbers, such as {one} and {other}."
+        raise ShapeError(problem, "Give names in brackets, such as [REG1], to the tokens that are no patches.")
+    return names
+
+
+def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int, ...], int, int]:
+    """The tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from ``columns``, or
+    as a square. Raises ShapeError if they do not fill these."""
+    count, places = len(names), [*names]
+    found = [PLACE.fullmatch(name) for name in names.values()]
+    at = [(int(match[1]), int(match[2])) for match in found if match]
+    if len(at) == count:
+        rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*at, strict=True))
+        if columns not in (None, wide):
+            raise ShapeError(f"The names of the patches say rows of {wide}, columns is {columns}.", "Leave it out.")
+        if len({*at}) < count or count != rows * wide:
+            raise ShapeError(
+                f"{counted(count, 'patch', 'patches')} with {len({*at})} places do not fill the {rows} × {wide} = "
+                f"{rows * wide} that their names say.",
+                "Give each patch the name of its own place, “row,column”, and names in brackets to other tokens.",
+            )
+        return tuple(place for _, place in sorted(zip(at, places, strict=True))), rows, wide
+    wide = math.isqrt(count) if columns is None else columns
+    if wide < 1 or count % wide or (columns is None and wide * wide != count):
+        shape = f"a square of {wide**2} or {(wide + 1) ** 2}" if columns is None else f"rows of {wide}"
+        more = f", of which {count // wide * wide} would fill {count // wide}" if columns and wide > 0 else ""
+        raise ShapeError(
+            f"{count} patches do not form {shape}{more}.",
+            "Give columns=, or names “row,column” to the patches and in brackets, such as [REG1], to other tokens.",
+        )
+    return tuple(places), count // wide, wide
 
 
 def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:
     """[row, column]: the weights of one head between the held token and each patch. Raises UnknownHead."""
     matrix = attention[head]
     line = matrix[:, shown.token] if shown.is_key else matrix[shown.token]
-    return line[shown.first :].reshape(shown.rows, shown.columns)
+    return line[[*shown.patches]].reshape(shown.rows, shown.columns)
 
 
 def grey_of(image: Any) -> Grey:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from mha_viz.errors import ModelUnreachable, SettingError
 from mha_viz.model_names import quote_model, short_name
@@ -18,7 +19,7 @@ from mha_viz.models.unlisted import Unlisted, UnlistedEncoderDecoder
 from mha_viz.quotes import quoted
 from mha_viz.request import DTYPES, dtype_of
 
-__all__ = ["AnyModel", "as_measured", "from_folder", "load", "one_stack"]
+__all__ = ["AnyModel", "ModelOrName", "as_measured", "from_folder", "load", "name_of", "one_stack"]
 
 MOST_CHARACTERS = 200  # characters
 KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  # by two stacks, and weights only
@@ -31,7 +32,19 @@ KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  
 )
 
 
-def load(model: str, device: str = "cpu", *, dtype: str = DTYPES[0], download: bool = True, name: str = "") -> AnyModel:
+ModelOrName: TypeAlias = str | os.PathLike[str] | AnyModel  # a path is that of a folder
+
+
+def name_of(model: ModelOrName) -> str:
+    """The name of a model; of a path, the absolute one, also of a folder that is named without "./"."""
+    if isinstance(model, os.PathLike):
+        return str(Path(model).expanduser().absolute())
+    return model.name if isinstance(model, Encoder | EncoderDecoder) else model
+
+
+def load(
+    model: str | os.PathLike[str], device: str = "cpu", *, dtype: str = DTYPES[0], download: bool = True, name: str = ""
+) -> AnyModel:
     """The model that ``model`` refers to. Raises ModelError's family, and SettingError for a device or a type that does
     not exist.
 
@@ -49,6 +62,7 @@ def load(model: str, device: str = "cpu", *, dtype: str = DTYPES[0], download: b
     torch_device(device)
     torch_dtype(dtype)
     check_display_name(name)
+    model = name_of(model)
     with catalog.suggesting(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
         return _load(catalog.resolve(model), device, dtype, download, name)
 
@@ -89,17 +103,17 @@ def from_folder(
     return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype, display_name=display_name)
 
 
-def one_stack(model: str | AnyModel, device: str = "cpu") -> Encoder:
+def one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:
     """A model with one stack of layers, loaded if it is given by its name. Raises ModelUnsupported for an
     encoder–decoder, ModelError's family."""
-    return in_one_stack(load(model, device) if isinstance(model, str) else model)
+    return in_one_stack(load(model, device) if isinstance(model, str | os.PathLike) else model)
 
 
-def as_measured(facts: Mapping[str, Any], model: str | AnyModel | None = None, device: str = "cpu") -> Encoder:
+def as_measured(facts: Mapping[str, Any], model: ModelOrName | None = None, device: str = "cpu") -> Encoder:
     """The model with which something was measured, loaded by its name in the same type unless ``model`` is given.
     ``facts``: its "model" and "revision". Raises as :func:`one_stack`, and SettingError for a model in another type."""
     named, dtype = facts["model"] if model is None else model, dtype_of(str(facts.get("revision", "")))
-    encoder = in_one_stack(load(named, device, dtype=dtype) if isinstance(named, str) else named)
+    encoder = in_one_stack(load(named, device, dtype=dtype) if isinstance(named, str | os.PathLike) else named)
     if encoder.dtype != dtype:
         raise SettingError(
             f"{short_name(encoder.name)} was loaded in {encoder.dtype}, and this was measured in {dtype}.",

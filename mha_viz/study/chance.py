@@ -3,10 +3,13 @@ other words of the same kind in the place of those that are right."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mha_viz.analysis.chance import COREFERENCE, KIND, SYNTAX, ChanceRoles
 from mha_viz.analysis.established import establish
@@ -17,13 +20,18 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models import catalog
-from mha_viz.models.loading import AnyModel, one_stack
-from mha_viz.study.kind_null import roles_of_draws
+from mha_viz.models.loading import ModelOrName, one_stack
+from mha_viz.study.kind_null import OfKinds, roles_of_draws
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Here
-from mha_viz.study.run import Progress
+from mha_viz.study.run import Progress, sums_of
+from mha_viz.study.sums import PASSES
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 PARTS = 1000  # of the progress of one corpus
+FOLDER = ".kinds-"  # what an unfinished study has counted of each corpus
 
 
 class _Null(NamedTuple):
@@ -41,7 +49,7 @@ NULLS: Mapping[str, _Null] = MappingProxyType(
 
 def chance_roles(
     corpus: Source,
-    model: str | AnyModel = catalog.DEFAULT,
+    model: ModelOrName = catalog.DEFAULT,
     *,
     also: Source | None = None,
     role: str = SYNTAX,
@@ -49,8 +57,10 @@ def chance_roles(
     draws: int = 20,
     seed: int = 0,
     batch: int = BATCH,
+    resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
     progress: Callable[[Progress], None] | None = None,
+    client: Client | None = None,
 ) -> ChanceRoles:
     """How many roles of syntax :func:`mha_viz.profile` names over a treebank, and how many if each sentence has the
     tree of another with as many words, in ``draws`` such permutations.
@@ -62,12 +72,15 @@ def chance_roles(
 
     ``keeps="kind"`` draws otherwise: for each word, another word of its sentence with the part of speech of the right
     one takes that one's place (:mod:`mha_viz.analysis.kind_null`), so that a head that only knows which kind of word to
-    look for loses nothing. All of its draws are counted in one reading of each corpus.
+    look for loses nothing. All of its draws are counted in one reading of each corpus; one that was stopped goes on
+    from the sums in the folder ``resume``. ``client``: of a Dask cluster, whose workers count; corpora are then names
+    of files.
 
-    ``progress``: over all draws. The other arguments and errors are those of ``profile``; a study of permutations takes
-    as long as ``draws`` + 1 profiles without untrained weights. ``stored_in`` of the result puts it into a profile,
-    whose report states it. Raises CorpusError for a corpus without trees, or without chains, SettingError for less than
-    one draw, and for another ``role`` or ``keeps``.
+    ``progress``: over all draws; on a cluster over the sentences of each corpus. The other arguments and errors are
+    those of ``profile``; a study of permutations takes as long as ``draws`` + 1 profiles without untrained weights.
+    ``stored_in`` of the result puts it into a profile, whose report states it. Raises CorpusError for a corpus without
+    trees, or without chains, SettingError for less than one draw, for another ``role`` or ``keeps``, and for
+    permutations on a cluster.
 
     >>> mv.chance_roles("grammar", "toy", draws=2).observed
     7
@@ -83,9 +96,31 @@ def chance_roles(
     encoder, engine, show = one_stack(model, device), Here(batch), progress or (lambda _: None)
     names = tuple(one.name for one in corpora)
     if keeps:
-        tells = [partial(_tell, show, at, len(corpora)) for at in range(len(corpora))]
-        observed, *drawn = roles_of_draws(encoder, corpora, draws, seed, batch, tells)
+        kind, sources = (
+            OfKinds(draws, seed, by_half=len(corpora) == 1),
+            [one for one in (also, corpus) if one is not None],
+        )
+        folders = [None if resume is None else Path(resume) / f"{FOLDER}{number}" for number in range(len(sources))]
+        tells = [partial(_tell, show, number, len(sources)) for number in range(len(sources))]
+        if client is None:
+            sums = [
+                sums_of([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=tell)
+                for opened, folder, tell in zip(corpora, folders, tells, strict=True)
+            ]
+        else:
+            from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
+
+            cluster = OnCluster(client, batch)
+            sums = [
+                cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show)
+                for source, folder in zip(sources, folders, strict=True)
+            ]
+        for folder in filter(None, folders):
+            shutil.rmtree(folder, ignore_errors=True)
+        observed, *drawn = roles_of_draws(kind, sums)
         return ChanceRoles(observed, tuple(drawn), names, role, KIND)
+    if client is not None:
+        raise SettingError("Permutations are studied in this process.", "Leave out client=, or keep the kind of words.")
     studies = len(corpora) * (1 + draws)
     counts: list[int] = []
     for draw in range(1 + draws):

@@ -25,7 +25,7 @@ from mha_viz.files.assets import asset
 from mha_viz.model_names import quote_model
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.process.steps import completed
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Sequence(NamedTuple):
 
 
 def decoder_heads(
-    model: str | AnyModel = "gpt2",
+    model: ModelOrName = "gpt2",
     *,
     length: int = LENGTH,
     draws: int = DRAWS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +16,6 @@ from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.measures import ReadShard, Texts
 from mha_viz.study.plan import batches, plan
-from mha_viz.study.run import Progress, sums_of
 from mha_viz.study.sums import PASSES, Sums, labels_of
 
 FORMAT = 1  # version of the sums and of how they are measured
@@ -69,21 +68,10 @@ class OfKinds(NamedTuple):
         sums.arrays |= {f"{name}/{NAME}/{quantity}": array for quantity, array in drawn.sums.items()}
 
 
-def roles_of_draws(
-    encoder: Encoder,
-    corpora: Sequence[Corpus],
-    draws: int,
-    seed: int,
-    batch: int,
-    progress: Sequence[Callable[[Progress], None]],
-) -> list[int]:
-    """How many roles of syntax the trees as they are name, and how many each draw: those that all ``corpora`` establish
-    or, if there is one, that it suggests. ``progress``: of each corpus. Raises CorpusError, Cancelled."""
-    kind = OfKinds(draws, seed, by_half=len(corpora) == 1)
-    named: list[list[frozenset[tuple[int, str]]]] = []
-    for corpus, tell in zip(corpora, progress, strict=True):
-        sums = sums_of([encoder], corpus, kind, batch=batch, progress=tell)
-        named.append([_named(sums, draw, kind.by_half) for draw in range(draws + 1)])
+def roles_of_draws(kind: OfKinds, measured: Sequence[Sums]) -> list[int]:
+    """How many roles of syntax the trees as they are name, and how many each draw: those that all corpora, of which
+    each has its sums in ``measured``, establish or, if there is one, that it suggests."""
+    named = [[_named(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in measured]
     return [len(frozenset.intersection(*of_draw)) for of_draw in zip(*named, strict=True)]
 
 

@@ -22,7 +22,7 @@ from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.process.steps import Steps, completed, part_of
 from mha_viz.study.recipes import CELLS, check_most, check_shape, halved, numbered, weights_of
 from mha_viz.study.run import Progress
@@ -38,7 +38,7 @@ NumberedTexts = Sequence[tuple[int, RuleText]]
 def link_groups(
     corpus: Source,
     head: AnyHead,
-    model: str | AnyModel = catalog.DEFAULT,
+    model: ModelOrName = catalog.DEFAULT,
     *,
     recipes: Recipes | None = None,
     most: int = MOST,

@@ -12,7 +12,7 @@ from mha_viz.corpus.sampling import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
 from mha_viz.model_names import short_name
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
 
@@ -20,8 +20,8 @@ MOST = 100  # sentences that are read by default
 
 
 def match_heads(
-    one: str | AnyModel | Attention,
-    other: str | AnyModel | Attention,
+    one: ModelOrName | Attention,
+    other: ModelOrName | Attention,
     corpus: Source = "grammar",
     *,
     most: int = MOST,

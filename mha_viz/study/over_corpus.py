@@ -16,7 +16,7 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models import ablation, catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.request import METHODS, Request
 from mha_viz.study.corpus_effects import MOST, EffectSettings, Measurement
 from mha_viz.study.run import Progress
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def effect(
     corpus: Source,
     heads: Sequence[AnyHead],
-    model: str | AnyModel = catalog.DEFAULT,
+    model: ModelOrName = catalog.DEFAULT,
     *,
     method: str = METHODS[0],
     relation: str = "",

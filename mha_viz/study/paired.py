@@ -19,7 +19,7 @@ from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import AnyModel, ModelOrName, one_stack
 from mha_viz.quotes import quoted
 from mha_viz.study.chance import treebank
 from mha_viz.study.pointers import word_blocks
@@ -43,8 +43,8 @@ def paired(
     relation: str,
     direction: str = DIRECTIONS[0],
     *,
-    model: str | AnyModel = catalog.DEFAULT,
-    other_model: str | AnyModel | None = None,
+    model: ModelOrName = catalog.DEFAULT,
+    other_model: ModelOrName | None = None,
     device: str = "cpu",
     progress: Callable[[Progress], None] | None = None,
 ) -> PairedDifferences:
@@ -73,7 +73,7 @@ def paired(
 def paired_roles(
     profile: Profile,
     corpus: Source,
-    other_model: str | AnyModel,
+    other_model: ModelOrName,
     head: AnyHead | None = None,
     *,
     model: AnyModel | None = None,

@@ -15,7 +15,7 @@ from mha_viz.errors import PATH, ExportError, SettingError, check_kind, shorten_
 from mha_viz.files import make_folder
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress, study
 
@@ -76,7 +76,7 @@ def engine_of(client: Client | None, batch: int = BATCH) -> Engine:
 
 def profile(
     corpus: Source,
-    model: str | AnyModel = catalog.DEFAULT,
+    model: ModelOrName = catalog.DEFAULT,
     *,
     also: Source | Profile | None = None,
     out: str | os.PathLike[str] | None = None,

@@ -31,7 +31,7 @@ from mha_viz.model_names import short_name
 from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread, pass_lock
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, as_measured, one_stack
+from mha_viz.models.loading import ModelOrName, as_measured, one_stack
 from mha_viz.study.explained import Explained, OfRecipes, count_cells
 from mha_viz.study.measures import DrawnTogether
 from mha_viz.study.plan import batches
@@ -55,7 +55,7 @@ FORMAT = 2  # version of that file and of how rules are chosen
 
 def recipes(
     corpus: Source | Recipes,
-    model: str | AnyModel | None = None,
+    model: ModelOrName | None = None,
     *,
     score: Source | None = None,
     most: int = MOST,

@@ -29,7 +29,7 @@ from mha_viz.models import ablation
 from mha_viz.models.ablation import Substitute
 from mha_viz.models.answers import word_head
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, as_measured
+from mha_viz.models.loading import ModelOrName, as_measured
 from mha_viz.request import MASK, Question, Request
 from mha_viz.study.corpus_effects import anaphoric
 from mha_viz.study.effects import lost_each, values_without
@@ -54,7 +54,7 @@ Counts = npt.NDArray[np.int64]  # [..., method, part]; the whole model is part 0
 def replaced(
     recipes: Recipes,
     corpus: Source,
-    model: str | AnyModel | None = None,
+    model: ModelOrName | None = None,
     *,
     most: int = 100,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -88,7 +88,7 @@ def replaced(
 def replaced_accuracy(
     recipes: Recipes,
     corpus: Source,
-    model: str | AnyModel | None = None,
+    model: ModelOrName | None = None,
     *,
     most: int = 100,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -142,7 +142,7 @@ class Replacing:
     means: Weights
 
     @classmethod
-    def of(cls, recipes: Recipes, corpus: Source, model: str | AnyModel | None, most: int) -> Replacing:
+    def of(cls, recipes: Recipes, corpus: Source, model: ModelOrName | None, most: int) -> Replacing:
         """Open the model and the corpus. Raises as :func:`replaced`."""
         check_most(most)
         (source,), shares = corpora_of(recipes, corpus), shares_of(recipes)

@@ -24,7 +24,7 @@ from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import CorpusError, SettingError
 from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.study.pointers import word_blocks
 from mha_viz.study.run import Progress
 
@@ -38,7 +38,7 @@ MOST_LISTED = 10_000
 def search(
     corpus: Source,
     head: AnyHead,
-    model: str | AnyModel = catalog.DEFAULT,
+    model: ModelOrName = catalog.DEFAULT,
     *,
     query_word: str = "",
     query_pos: str = "",

@@ -13,7 +13,7 @@ from mha_viz.corpus.sources import Source
 from mha_viz.errors import PROFILE, ExportError, SettingError, check_each
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.tables import as_csv
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, name_of, one_stack
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Engine, engine_of, measure
 from mha_viz.study.run import Progress
@@ -30,7 +30,7 @@ TOGETHER = "profiles.csv"
 
 def profiles(
     corpora: Sequence[Source],
-    models: Sequence[str | AnyModel],
+    models: Sequence[ModelOrName],
     *,
     out: str | os.PathLike[str] | None = None,
     batch: int = BATCH,
@@ -61,13 +61,13 @@ def profiles(
 def _measured(
     engine: Engine,
     corpora: Sequence[Source],
-    models: Sequence[str | AnyModel],
+    models: Sequence[ModelOrName],
     out: Path | None,
     device: str,
     progress: Callable[[Progress], None],
 ) -> Iterator[Profile]:
     opened = [engine.open(corpus) for corpus in corpora]
-    names = [model if isinstance(model, str) else model.name for model in models]
+    names = [name_of(model) for model in models]
     check_places(names, [corpus.name for corpus in opened])
     for model in models:
         encoder = one_stack(model, device)

@@ -13,7 +13,7 @@ from mha_viz.analysis.rules import NAMES, Numbers
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import SettingError
 from mha_viz.model_names import short_name
-from mha_viz.models.loading import AnyModel, as_measured
+from mha_viz.models.loading import ModelOrName, as_measured
 from mha_viz.study.recipes import MOST, check_most, check_shape, chosen_on
 from mha_viz.study.run import Progress
 
@@ -21,7 +21,7 @@ from mha_viz.study.run import Progress
 def compare_recipes(
     recipes: Recipes,
     other: Source | Recipes,
-    model: str | AnyModel | None = None,
+    model: ModelOrName | None = None,
     *,
     most: int = MOST,
     device: str = "cpu",

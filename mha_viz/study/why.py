@@ -15,7 +15,7 @@ from mha_viz.corpus.treebank import Corpus, Gap
 from mha_viz.models import catalog
 from mha_viz.models.cores import one_blas_thread
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, one_stack
+from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
 from mha_viz.study.recipes import check_most
 from mha_viz.study.run import Progress, sums_of
@@ -34,7 +34,7 @@ NAME = "why"  # of the sums
 
 def why_over(
     corpus: Source,
-    model: str | AnyModel = catalog.DEFAULT,
+    model: ModelOrName = catalog.DEFAULT,
     *,
     most: int = MOST,
     resume: str | os.PathLike[str] | None = None,

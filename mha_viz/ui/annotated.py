@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.tables import first_lines, is_conllu
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import CorpusError
 
@@ -41,8 +42,9 @@ class Annotated(NamedTuple):
 @lru_cache(maxsize=TEXTS)
 def annotated(typed: str) -> Annotated | CorpusError | None:
     """The gold annotation of the typed text: of pasted CoNLL-U, or of a sentence of the built-in corpus; None for other
-    text; the error for CoNLL-U that cannot be read, or if the tree of its first sentence is invalid."""
-    if any(line.count("\t") == 9 for line in typed.splitlines()):
+    text; the error for CoNLL-U that cannot be read, also with spaces in place of tabs, or if the tree of its first
+    sentence is invalid."""
+    if is_conllu(first_lines(typed)):
         try:
             corpus = read_conllu(typed, "What was pasted")
         except CorpusError as error:

@@ -88,7 +88,7 @@ class Layout(NamedTuple):
 def survey(shard: Shard, kind: str) -> Survey:
     """The contents of a shard, independent of its place in the corpus. Raises CorpusError."""
     data = content(shard)
-    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=GOES_ON))
+    corpus = read_part(data, kind, Path(shard.path).name, PartStart(document=GOES_ON, declared=shard.declared))
     relations = Relations(corpus.sentences)
     names = groupby(sentence.document for sentence in corpus.sentences)
     return Survey(
@@ -156,7 +156,16 @@ def _parts_of_file(
             alone = prefix is None or not (name or has_chains)
             spans.append((name if alone else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
             place += count
-        yield Part(shard, cut.kind, start, at, first, one.sentences, tuple(spans), prefix is not None)
+        yield Part(
+            shard,
+            cut.kind,
+            start._replace(declared=shard.declared),
+            at,
+            first,
+            one.sentences,
+            tuple(spans),
+            prefix is not None,
+        )
         first += one.sentences
         start = PartStart(start.lines + one.lines, start.sentences + one.sentences, name)
 

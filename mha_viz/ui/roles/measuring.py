@@ -98,7 +98,7 @@ def _upload(model: catalog.Model) -> None:
         "distances. At most 8 MB. Only numbers are stored, and which lines had to be left out; the file’s "
         "sentences and name are shown only to you, during this visit."
     )
-    file = st.file_uploader("A corpus", type=["conllu", "tsv", "txt"], key="corpus_file")
+    file = st.file_uploader("A corpus", type=["conllu", "conllup", "cupt", "conll", "tsv", "txt"], key="corpus_file")
     for digest, name in st.session_state.get(FILES, {}).items():
         st.button(plain(name), key=f"file_{digest}", type="tertiary", on_click=address.go, kwargs={"corpus": digest},
                   help=None if studies.profile(model, digest) else "Not measured with this model yet.")  # fmt: skip

@@ -102,6 +102,11 @@ def test_the_page_opens_a_hybrid_at_its_first_head_with_attention(tmp_path: Path
     page = PageSession({"model": str(folder), "text": "The cat sat.", "head": "L7H1"})
     assert page.shown().header["full"] == [*range(8)]
     assert page.url["head"] == "L7H1"
+    for show in ("map", "similar", "layer"):
+        page = PageSession(
+            {"model": str(folder), "text": "The cat sat.", "head": "L7H1", "show": show}, "pages/20_compare.py"
+        )
+        assert page.url["head"] == "L7H1"
 
 
 _SIZES: dict[str, Any] = {

@@ -160,7 +160,7 @@ class Encoder(InParts, LoadedModel):
         """
         read = self.pieces(text, pair, words)
         tokens = read.tokenized()
-        number = layer if is_number(layer) else Head.among(layer, self.layers, self.heads, self.name).layer
+        number = layer if is_number(layer) else Head.among(layer, self.layer_numbers, self.heads, self.name).layer
         opened = Opened(self._model, self.name, number, self.layers)
         with opened:
             weights, _ = self._run(read, opened.tap)

@@ -300,7 +300,7 @@ def say_shared_keys(attention: Attention) -> None:
         if of_files is not None and of_files.weights_only:
             remark(
                 "Weights only: the parts of this model’s family are not known here, so norms, parts of a score, "
-                "switching heads off, predictions and *Inside* are refused."
+                "switching heads off, predictions and the steps inside a head are refused."
             )
         shared = of_files.heads_per_key if of_files is not None else 1
         if shared > 1:

@@ -27,6 +27,7 @@ class InParts:
     revision: str
     layers: int
     heads: int
+    layer_numbers: tuple[int, ...]  # by which heads are named
     _model: Any
     _typed: bool
 

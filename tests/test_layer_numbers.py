@@ -129,6 +129,12 @@ def test_search_and_roles_say_them(reading: mv.Attention) -> None:
     assert active([role, elsewhere], reading) == (shows, False)
 
 
+def test_matches_say_them(reading: mv.Attention) -> None:
+    plain = mv.Attention.from_tensors([EIGHTH, FOURTH], NAMES)
+    pairs = {pair.head: pair.other for pair in mv.match_heads(reading, plain).pairs}
+    assert pairs == {(3, 0): (1, 0), (3, 1): (1, 1), (7, 0): (0, 0), (7, 1): (0, 1)}
+
+
 def test_rollout_needs_every_layer(reading: mv.Attention) -> None:
     with pytest.raises(MhaVizError, match="through all layers of a model"):
         mv.rollout(reading)

@@ -188,7 +188,7 @@ def test_the_map_tells_apart_what_heads_do_to_the_rule_and_has_a_key() -> None:
 
 @pytest.mark.parametrize(("head", "is_said"), [("L2H8", True), ("L2H9", False)])
 def test_the_card_says_why_no_rule_of_its_recipe_is_the_relation_of_its_role(head: str, is_said: bool) -> None:
-    assert ("Relations concern too few words to show." in visit(head=head).said) == is_said
+    assert ("Each relation concerns few of its rows." in visit(head=head).said) == is_said
 
 
 def test_a_recipe_with_a_relation_needs_no_such_sentence() -> None:
@@ -272,6 +272,7 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
         "nobody measured it for coreference"
     )
     assert "Usually attends 22% to [CLS], 13% evenly; 45% [44%, 46%] unexplained." in page.said.replace("\\", "")
+    assert "**Its recipe**, chosen on other text, is 97% the same." in page.said
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "Finds keys by<s" in bar
     assert "Finds its keys by 48% feed-forward · 29% earlier heads" in bar

@@ -72,6 +72,7 @@ class CacheOptions(TypedDict, total=False):
     names: str
     w_o: Any
     values: Any
+    layers: Any
     mask: Any
     keys_mask: Any
     text: Any

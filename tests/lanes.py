@@ -52,6 +52,7 @@ UNIT: tuple[str, ...] = (
     "test_house",
     "test_intervals",
     "test_lanes",
+    "test_layer_numbers",
     "test_links",
     "test_messages",
     "test_metrics",

@@ -34,6 +34,7 @@ from mha_viz.figures.glosses import rule_plainly
 from mha_viz.figures.role_map import role_map
 from mha_viz.figures.role_words import OLDER_RULE, at_a_glance, by_head, standing_with_numbers
 from mha_viz.figures.theme import LIGHT
+from mha_viz.heads import every_head
 from mha_viz.models import catalog
 from mha_viz.reader import Reader, verbs
 from mha_viz.text import clean
@@ -436,13 +437,13 @@ def test_relations_that_were_uploaded_are_never_markup() -> None:
 
 def test_the_label_of_a_cell_is_what_people_look_for() -> None:
     roles = given("minilm").findings()
-    drawn = plotly(role_map(roles, (6, 12), None, LIGHT)).data[-1]
+    drawn = plotly(role_map(roles, every_head(range(6), 12), None, LIGHT)).data[-1]
     assert "pronoun → what it refers to, as “she” → “Anna” in" in drawn.hovertext[2 * 12 + 4].replace("<br>", " ")
     cells = [*map(unescape, drawn.text)]
     assert cells[2 * 12 + 4] == "coref<br>= +1"  # and not [CLS], to which it gives more of its attention
     assert cells[2 * 12 + 8].startswith("case<br>< +")
     assert cells[0 * 12 + 2] == "prev"
-    named = {series.name for series in role_map(roles, (6, 12), None, LIGHT).series if series.name}
+    named = {series.name for series in role_map(roles, every_head(range(6), 12), None, LIGHT).series if series.name}
     assert {"= equals the rule", "< below the rule"} <= {*map(unescape, named)}
     assert not any("beats" in name for name in named), "no head does"
     assert max(len(line) for cell in cells for line in cell.split("<br>")) <= 6  # fits on a phone

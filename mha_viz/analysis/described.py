@@ -22,6 +22,7 @@ from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import READING, CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
 from mha_viz.files.below import SETTING, files_below, own_folders
+from mha_viz.heads import every_layer
 from mha_viz.numerals import percent, with_interval
 from mha_viz.text import WordPieces
 
@@ -214,7 +215,8 @@ def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes |
 def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
     """[class, head, rule] of recipes that fit a reading. Raises as :func:`predicted`."""
     recipes = recipes or of_model(attention.model, attention.revision)
-    if (attention.layers, attention.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
+    shape = every_layer(recipes.facts["layers"]), recipes.facts["heads"]
+    if (attention.layer_numbers, attention.heads) != shape:
         raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
     if len(attention.queries) > LONGEST:
         problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."

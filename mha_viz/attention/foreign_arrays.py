@@ -20,6 +20,7 @@ Weights = npt.NDArray[np.float32]
 
 MOST_NUMBERS = 1 << 29  # of one reading: 2 GiB, in float32
 MOST_NAMES = 1 << 20  # of tokens
+LAYERS = 1_000  # no model has as many
 MOST_AXES = 8  # of lists in lists
 LAYER = "A layer"
 AXES = "Expected [head, query, key] or [1, head, query, key]."
@@ -112,6 +113,29 @@ def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> lis
     if len(items) > most:
         raise ShapeError(f"More than {most:,} layers were given.", f"No model has as many. {remedy}")
     return items
+
+
+def with_weights(attentions: Any) -> tuple[Any, list[int] | None]:
+    """The layers that have weights, and their numbers if others are None, as in models that have attention in some
+    layers only; None if all have."""
+    if not isinstance(attentions, list | tuple) or all(layer is None for layer in attentions):
+        return attentions, None
+    numbers = [number for number, layer in enumerate(attentions) if layer is not None]
+    if len(numbers) == len(attentions):
+        return attentions, None
+    return [attentions[number] for number in numbers], numbers
+
+
+def numbers_given(given: Any, count: int) -> list[int]:
+    """The numbers of ``count`` layers. Raises ShapeError unless there is one for each, in order."""
+    remedy = "Give one number for each, counted from 0, in order: layers=[3, 7]."
+    numbers = listed(given, "is not a list of numbers of layers.", remedy)
+    each = [int(number) for number in numbers if isinstance(number, Integral) and not isinstance(number, bool)]
+    if len(each) < len(numbers) or sorted(set(each)) != each or not all(0 <= number < LAYERS for number in each):
+        raise ShapeError(f"layers is {shorten_value(given)!r}.", remedy)
+    if len(each) != count:
+        raise ShapeError(f"layers names {len(each)} layers, and {count} were given.", remedy)
+    return each
 
 
 def stacked(layers: Sequence[Any], is_rescaled: bool = True) -> Weights:

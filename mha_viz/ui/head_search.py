@@ -267,9 +267,10 @@ def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
     mean = weight(float(strongest.mean()))
     answers = []
     for place in np.argsort(-strongest, axis=None, kind="stable")[:LISTED]:
-        head = Head(*map(int, np.unravel_index(place, strongest.shape)))
-        query, key = pairs[int(shares[:, head.layer, head.head].argmax())]
-        score, link = weight(float(strongest[head])), (query[0], key[0])
+        row, number = map(int, np.unravel_index(place, strongest.shape))
+        head = Head(attention.layer_numbers[row], number)
+        query, key = pairs[int(shares[:, row, number].argmax())]
+        score, link = weight(float(strongest[row, number])), (query[0], key[0])
         answers.append(HeadAnswer(head, " → ".join(words), score, mean, "mean of all heads", link=link))
     return Group(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
 

@@ -109,7 +109,7 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
         link_search.show_link_search(model, evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:
-            _sentences(model, head, evidence.profiles[0].shape[1], *relation)
+            _sentences(model, head, evidence.profiles[0].heads().index(head), *relation)
 
 
 def _patterns(evidence: Evidence, head: Head) -> None:
@@ -241,8 +241,8 @@ def _relations_of_built_in() -> frozenset[str]:
     return frozenset(word.base for sentence in built_in().sentences for word in sentence.words)
 
 
-def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, direction: str) -> None:
-    """Show the built-in sentences where the head is right most and least often."""
+def _sentences(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
+    """Show the built-in sentences where the head, number ``index`` of all, is right most and least often."""
     try:
         pointers = _pointers(model)
     except MhaVizError as error:
@@ -250,7 +250,6 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
         return
     if pointers is None:
         return
-    index = head.place(heads)
     name = relation if relation != "all without punct" else "all"
     cases = [
         SentenceAnswers(number, links)

@@ -143,7 +143,7 @@ def _stacks(
             queries = from_names(rows, None if name else sentence_b_start, marks=False)
             keys = queries if columns is None else from_names(columns, marks=False)
             reading = replace(reading, queries=queries, keys=keys)
-        listed = [*range(reading.layers)]
+        listed = [*reading.layer_numbers]
         if include_layers is not None:
             listed = list_items(include_layers, "include_layers", "Give numbers of layers.")
         if not listed:

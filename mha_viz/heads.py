@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from numbers import Integral
 from operator import index
@@ -34,9 +34,10 @@ class Head(NamedTuple):
         """The name in the style of Clark et al. 2019, counted from 1."""
         return f"{self.layer + 1}-{self.head + 1}"
 
-    def place(self, heads: int) -> int:
-        """The number among all heads of a model with ``heads`` heads per layer: from 0, layer by layer."""
-        return self.layer * heads + self.head
+    def place(self, heads: int, layers: Sequence[int] = ()) -> int:
+        """The number among all heads, from 0, layer by layer, of a model with ``heads`` heads in each of its
+        ``layers``, which are all of them if left out."""
+        return (layers.index(self.layer) if layers else self.layer) * heads + self.head
 
     @classmethod
     def of(cls, given: Any) -> Head:
@@ -61,23 +62,32 @@ class Head(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
     @classmethod
-    def among(cls, given: Any, layers: int, heads: int, model: str) -> Head:
-        """As :meth:`of`, for a model with that many layers and heads per layer; where these are joined, with 0 of them,
-        also "L3". Raises UnknownHead for one that it does not have."""
+    def among(cls, given: Any, layers: int | Sequence[int], heads: int, model: str) -> Head:
+        """As :meth:`of`, for a model with that many layers, or with layers of these numbers, and heads per layer; where
+        these are joined, with 0 of them, also "L3". Raises UnknownHead for one that it does not have."""
+        layers = range(layers) if isinstance(layers, int) else layers
         joined = heads == 0 and isinstance(given, str) and re.fullmatch(r"[Ll]\d{1,3}", given.strip(), re.ASCII)
         head = cls.of(f"{given.strip()}H0" if joined else given)
-        if not (0 <= head.layer < layers and 0 <= head.head < max(1, heads)):
-            has = f"{layers} layers × {heads} heads" if heads else f"{layers} layers whose heads are joined"
-            names = ("L0H0", cls(layers - 1, heads - 1)) if heads else ("L0", f"L{layers - 1}")
+        if not (head.layer in layers and 0 <= head.head < max(1, heads)):
+            few = "" if layers[-1] < len(layers) else f" ({', '.join(map(str, layers))})"
+            of_each = f"× {heads} heads" if heads else "whose heads are joined"
+            has = f"{len(layers)} layers{few} {of_each}"
+            first, last = layers[0], layers[-1]
+            names = (cls(first, 0), cls(last, heads - 1)) if heads else (f"L{first}", f"L{last}")
             problem = f"{str(given).strip() if joined else head} does not exist: {short_name(model)} has {has}."
             raise UnknownHead(problem, f"Choose between {names[0]} and {names[1]}.")
         return head
 
 
+def every_layer(count: int) -> tuple[int, ...]:
+    """The numbers of all layers of a model: 0, 1, …"""
+    return tuple(range(count))
+
+
 @lru_cache(maxsize=32)
-def every_head(layers: int, heads: int) -> tuple[Head, ...]:
+def every_head(layers: Sequence[int], heads: int) -> tuple[Head, ...]:
     """All heads of a model in order: L0H0, L0H1, …"""
-    return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
+    return tuple(Head(layer, head) for layer in layers for head in range(heads))
 
 
 AnyHead: TypeAlias = Head | tuple[int, int] | str

@@ -72,8 +72,13 @@ class CacheOptions(TypedDict, total=False):
     names: str
     w_o: Any
     values: Any
+    layers: Any
     mask: Any
     keys_mask: Any
+    text: Any
+    keys_text: Any
+    offsets: Any
+    keys_offsets: Any
     sentence_b_start: Any
     sink: bool
     model: str

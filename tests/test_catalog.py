@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.errors import ModelError, ModelNotAllowed, SettingError, UnknownModel
+from mha_viz.errors import ModelError, ModelNotAllowed, ModelUnsupported, SettingError, UnknownModel
 from mha_viz.models import catalog, storage
 from mha_viz.models.catalog import CATALOG, Model, offered, resolve
 from mha_viz.models.folder import check_folder
@@ -381,3 +381,25 @@ def test_a_model_that_cannot_be_had_names_those_that_come_along(name: str, words
     for part in words:
         assert part in str(raised.value)
     assert ("Did you mean" in str(raised.value)) is name.startswith("min")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (("adapter_config.json", "adapter_model.safetensors"), "LoRA adapter.*Merge it into its model"),
+        (("modules.json", "0_Transformer/config.json"), "sentence-transformers.*Give the folder 0_Transformer"),
+        (("model-q4_0.gguf",), "GGUF, which are not read.*made from"),
+    ],
+)
+def test_a_model_of_another_form_is_refused_with_the_way_on(
+    files: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    for name in (str(tmp_path), *(str(tmp_path / file) for file in files if file.endswith(".gguf"))):
+        with pytest.raises(ModelUnsupported, match=message):
+            catalog.resolve(name)
+    with pytest.raises(ModelUnsupported, match=message):
+        catalog.check_form(files, "own/model")
+    catalog.check_form((*files, "config.json"), "own/model")  # also a model in the usual form

@@ -167,6 +167,38 @@ def test_the_commands_measure_by_a_cluster_that_runs(
             assert capsys.readouterr().out == on_cluster
 
 
+def test_the_command_counts_roles_of_other_words_of_the_kind_by_a_cluster(
+    client: Any, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import dask
+
+    monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)
+    other = tmp_path / "other.conllu"
+    other.write_text(treebank(SENTENCES, 4, seed=3), "utf-8")
+    tables = []
+    command = [
+        "profile",
+        str(corpus),
+        "--name",
+        "trees",
+        "--and",
+        str(other),
+        "--model",
+        "toy",
+        "--chance-of-kind",
+        "2",
+    ]
+    with dask.config.set(trust_of(client)):
+        for place, where in (("here", []), ("there", ["--cluster", client.scheduler.address])):
+            out = tmp_path / place
+            assert main([*command, "--out", str(out), *where]) == 0
+            tables.append(mv.open_profile(out).tables["chance"])
+            assert [*out.glob(".kinds-*")] == [], "nothing is left over"
+    assert tables[0].equals(tables[1])
+    assert tables[0]["roles"][0] > 2
+    assert {*tables[0]["corpora"]} == {"other.conllu; trees"}
+
+
 def test_several_corpora_and_steps_of_a_training_in_one_call(client: Any, corpus: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the girl .\nthe girl saw it .\n" * 5, "utf-8")

@@ -21,6 +21,7 @@ from mha_viz.corpus.excerpts import as_one_sentence
 from mha_viz.corpus.reading import read_plain
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError, EvidenceMissingWarning, UnknownHead
+from mha_viz.heads import every_head
 from mha_viz.study.child import _discreet
 from mha_viz.study.run import one_pass, study
 from tests import brute, lanes, tiny_models
@@ -142,9 +143,8 @@ def chosen(cases: list[Case], right: bool) -> list[Case]:
 
 
 def every_line(selection: Selection, heads: int) -> list[tuple[Any, ...]]:
-    layers = selection.heads // heads
-    roles = [(layer, head, *role) for role in selection.roles for layer in range(layers) for head in range(heads)]
-    return list(lines(selection, heads, roles))
+    every = every_head(range(selection.heads // heads), heads)
+    return list(lines(selection, every, [(*head, *role) for role in selection.roles for head in every]))
 
 
 def test_every_choice_is_that_of_a_plain_loop(small: Encoder, folder: Path, text: str) -> None:

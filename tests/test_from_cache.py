@@ -136,7 +136,6 @@ def without(cache: dict[str, Any], *names: str) -> dict[str, Any]:
 
 W_O = torch.zeros(3, 4, 5, 8)
 ANY: list[tuple[Any, dict[str, Any], str]] = [
-    (without(lens(), "blocks.1.attn.hook_pattern"), {}, "'blocks.1.attn.hook_pattern' is missing; the last layer is 2"),
     (without(lens(), "blocks.1.attn.hook_v"), {"w_o": W_O}, "'blocks.1.attn.hook_v' is missing: norms need"),
     (lens(), {"w_o": W_O[:2]}, "weights have 3 layers, the values 3, w_o 2"),
     (lens(), {"w_o": torch.zeros(3, 20, 8)}, r"w_o of a layer has axes \(20, 8\), for 4 heads with values of 5"),

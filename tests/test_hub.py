@@ -158,7 +158,7 @@ def test_files_are_parsed_again_only_when_they_changed(folder: Path, monkeypatch
 
 
 UNSUPPORTED: dict[str, tuple[Callable[[], dict[str, bytes]], str]] = {
-    "another family": (lambda: files(config__json=config(model_type="clip")), "clip"),
+    "no attention": (lambda: files(config__json=config(model_type="mamba")), "no attention"),
     "no family": (lambda: files(config__json=config(model_type=None)), "no family"),
     "a family that is no text": (lambda: files(config__json=config(model_type=["bert"])), "no family"),
     "custom code": (lambda: files(config__json=config(auto_map={"AutoModel": "evil.Model"})), "code"),
@@ -454,7 +454,11 @@ FAULTS: dict[str, tuple[Callable[[], Repository | None], type[MhaVizError], str]
     "no tokenizer": (lambda: Repository(files(tokenizer__json=None, vocab__txt=None)), ModelUnsupported, "tokenizer"),
     "no config": (lambda: Repository(files(config__json=None)), ModelUnsupported, "config.json"),
     "custom code": (lambda: Repository(files(config__json=config(auto_map={}))), ModelUnsupported, "code"),
-    "unknown family": (lambda: Repository(files(config__json=config(model_type="x"))), ModelUnsupported, "“x”"),
+    "no attention": (
+        lambda: Repository(files(config__json=config(model_type="mamba"))),
+        ModelUnsupported,
+        "no attention",
+    ),
     "truncated safetensors": (lambda: Repository(files(model__safetensors=whole()[:-9])), ModelBroken, "cut off"),
     "connection breaks": (lambda: Repository(files(), cut=True), ModelUnreachable, "stopped answering"),
     "shorter than announced": (
@@ -486,7 +490,7 @@ def test_a_fault_is_said_in_words_and_nothing_is_kept(case: str, hub: FakeHub, h
     assert local_folder(TINY) is None
 
 
-@pytest.mark.parametrize("case", ["too large", "no safetensors", "custom code", "unknown family"])
+@pytest.mark.parametrize("case", ["too large", "no safetensors", "custom code", "no attention"])
 def test_what_cannot_be_used_is_refused_before_its_weights_travel(case: str, hub: FakeHub, hub_cache: Path) -> None:
     repository = FAULTS[case][0]()
     assert repository is not None

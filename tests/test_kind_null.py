@@ -275,21 +275,6 @@ def test_the_command_counts_and_stores_them(tmp_path: Path, capsys: pytest.Captu
     assert table[["role", "null", "draw"]].values.tolist() == [["syntax", "kind", draw] for draw in range(3)]
 
 
-@pytest.mark.usefixtures("one_thread")
-def test_the_workers_of_the_command_count_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [tmp_path / "one.conllu", tmp_path / "two.conllu"]
-    for file, seed in zip(files, (0, 5), strict=True):
-        file.write_text(as_conllu(grammar.corpus(40, seed=seed).sentences), "utf-8")
-    command = ["profile", str(files[0]), "--and", str(files[1]), "--model", "toy", "--chance-of-kind", "2"]
-    outs = [tmp_path / "here", tmp_path / "there"]
-    assert main([*command, "--out", str(outs[0])]) == 0
-    assert main([*command, "--workers", "2", "--out", str(outs[1])]) == 0
-    here, there = (mv.open_profile(out) for out in outs)
-    assert here.tables["chance"].equals(there.tables["chance"])
-    assert by_chance(there, "syntax", KIND) == by_chance(here, "syntax", KIND)
-    assert not [*tmp_path.glob("*/.kinds-*")], "nothing is left over"
-
-
 class _Stop(Exception):
     """Stops a study."""
 

@@ -19,6 +19,7 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Word
 from mha_viz.errors import CorpusError, SettingError, ShapeError
 from mha_viz.files.assets import asset
+from mha_viz.heads import every_head
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load
 from mha_viz.study.matching import _divergences
@@ -97,7 +98,7 @@ def test_chance_is_the_mean_of_all_heads_of_the_other_run() -> None:
     for weights in (one, other):
         weights[0, 2] = np.eye(6)  # a head that both have
     sums = _divergences(one, other)
-    matched = matches("a", "b", sums, 6, 3, 3)
+    matched = matches("a", "b", sums, 6, *[every_head(range(1), 3)] * 2)
     for pair in matched.pairs:
         (head, to) = pair.head.head, pair.other.head
         ends = divergence(one[0, head], other[0].mean(0)), divergence(other[0, to], one[0].mean(0))
@@ -111,7 +112,7 @@ def test_heads_of_random_rows_are_no_closer_than_chance() -> None:
     """However many there are to choose from: 40 heads, of which the matching takes the nearest."""
     one, other = np.random.default_rng(3).dirichlet(np.ones(8), (2, 1, 40, 60)).astype(np.float32)
     square = [np.pad(weights, ((0, 0), (0, 0), (0, 0), (0, 52))) for weights in (one, other)]
-    matched = matches("a", "b", _divergences(*square), 60, 40, 40)
+    matched = matches("a", "b", _divergences(*square), 60, *[every_head(range(1), 40)] * 2)
     assert all(pair.js < pair.mean_js for pair in matched.pairs), "chosen so"
     assert not any(pair.closer_than_chance for pair in matched.pairs)
     assert "0 of 40 heads closer than chance" in repr(matched)
@@ -134,14 +135,16 @@ def test_an_untrained_model_has_no_head_of_the_trained_one() -> None:
 def test_the_sum_is_the_least_of_all_orders() -> None:
     """Greedily, the first head would take what the second needs."""
     sums = np.array([[1.0, 2.0, 9.0], [1.1, 9.0, 9.0], [3.0, 4.0, 5.0]])
-    matched = matches("a", "b", far_from_chance(sums), 1, 3, 3)
+    matched = matches("a", "b", far_from_chance(sums), 1, *[every_head(range(1), 3)] * 2)
     best = min(itertools.permutations(range(3)), key=lambda order: sum(sums[at, to] for at, to in enumerate(order)))
     assert tuple(pair.other.head for pair in matched.pairs) == best == (1, 0, 2)
     assert matched.pairs[0][2:] == (2.0, 1.0, 4.0, 10.0, True)
 
 
 def test_heads_that_the_other_has_too_few_of_are_left_out() -> None:
-    matched = matches("a", "b", far_from_chance(np.array([[0.2], [0.1]])), 1, 2, 1)
+    matched = matches(
+        "a", "b", far_from_chance(np.array([[0.2], [0.1]])), 1, every_head(range(1), 2), every_head(range(1), 1)
+    )
     assert [(pair.head, pair.other) for pair in matched.pairs] == [(Head(0, 1), Head(0, 0))]
     assert np.isnan(matched.pairs[0].next_js)
     assert not matched.pairs[0].closer_than_chance, "nothing else could have been matched"

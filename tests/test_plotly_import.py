@@ -70,7 +70,7 @@ def chart(number):
         from mha_viz.figures.role_map import role_map, shares
         from mha_viz.figures.theme import LIGHT
         if number % 2:
-            plotly(role_map(profile.findings(), profile.shape, None, LIGHT))
+            plotly(role_map(profile.findings(), profile.heads(), None, LIGHT))
         else:
             plotly(shares(["a"], [0.5], LIGHT))
     except BaseException as error:

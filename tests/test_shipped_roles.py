@@ -8,10 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import mha_viz as mv
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS
 from mha_viz.analysis.profile import Profile, read_profile
+from mha_viz.analysis.q_values import looked_at
 from mha_viz.files.assets import asset
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -144,3 +147,75 @@ def test_the_readme_and_numbers_say_how_many_beat_equal_and_are_below_the_rule()
     heads = len({role.head for role in roles})
     assert f"establish {len(roles)} syntactic roles on {heads} heads; none beats the rule by parts of speech" in numbers
     assert f"one equals it (L2H1, *cop*), {below} are below it." in numbers
+
+
+# ---- What docs/measures.md says of the recipes and tables that come with the app
+
+ROWS_IN_DOCS = {
+    "recipe": "their recipes",
+    "mean": "their mean outputs",
+    "uniform": "even attention",
+    "recipe of another head": "recipes of other heads",
+    "recipe of random heads": "random heads: their recipes",
+}
+
+
+def rows_in_docs(table: pd.DataFrame, quantity: str, low: str, high: str) -> list[str]:
+    """The rows of the table in the documentation, from what ships, without what its first cell adds."""
+    lines = []
+    for method, rows in table[table["method"] != "none"].groupby("method", sort=False):
+        cells = [
+            f"{value:.3f} ({a:.3f}–{b:.3f})" for value, a, b in rows[[quantity, low, high]].itertuples(index=False)
+        ]
+        lines.append(f"{ROWS_IN_DOCS[str(method)]} | {' | '.join(cells)} |\n")
+    return lines
+
+
+@pytest.mark.parametrize("model", ["minilm", "toy"])
+def test_what_recipes_in_place_of_heads_lose_stands_in_the_documentation(model: str) -> None:
+    text, folder = (ROOT / "docs" / "measures.md").read_text("utf-8"), ROOT / "assets" / "recipes" / model
+    lines = rows_in_docs(pd.read_csv(folder / "replaced.csv"), "lost", "low", "high")
+    accuracy = pd.read_csv(folder / "accuracy.csv")
+    for answers in ("roles", "pronouns") if model == "toy" else ("roles",):
+        lines += rows_in_docs(accuracy, answers, f"{answers}_low", f"{answers}_high")
+    assert [line for line in lines if line not in text] == []
+    assert len(lines) >= 10
+
+
+def test_how_stable_recipes_are_and_what_they_explain_stands_in_the_documentation() -> None:
+    text, recipes = (ROOT / "docs" / "measures.md").read_text("utf-8"), mv.open_recipes("minilm")
+    stability, (mean, low, high) = recipes.tables["stability"], recipes.facts["mean"]
+    overlap = stability["overlap"]
+    assert f"overlap by {overlap.mean():.3f} on average ({overlap.min():.3f} at least)" in text
+    assert f"{stability['same'].sum()} of its {len(stability)} heads have the same largest rule" in text
+    toy = mv.open_recipes("toy").tables["stability"]["overlap"]
+    assert f"by {toy.mean():.3f} ({toy.min():.3f})" in text
+    assert f"another corpus; of `toy`, new sentences of its grammar | {mean:.3f} |" in text
+    assert f"has the interval {low:.3f} to {high:.3f} (over documents)" in text
+    table = recipes.tables["explained"].sort_values("other")
+    *others, last = [f"L{layer}H{head}" for layer, head in table[["layer", "head"]].to_numpy()[:4]]
+    assert f"{', '.join(others)} and {last} are explained least" in text
+    readme = (ROOT / "assets" / "recipes" / "minilm" / "README.md").read_text("utf-8")
+    for what in ("corpus", "score"):
+        assert (
+            f"every {recipes.facts[f'{what}_every']}th sentence ({recipes.facts[f'{what}_sentences']} in all)" in readme
+        )
+
+
+def test_how_many_tests_have_a_low_q_and_how_wide_intervals_are_stands_in_the_documentation() -> None:
+    text = (ROOT / "docs" / "measures.md").read_text("utf-8")
+    tests = looked_at(mv.open_profile("minilm").tables)
+    low = (tests["q"] < 0.05).sum()
+    assert f"Among the {tests['q'].notna().sum():,} tests of `minilm` on UD English EWT, {low} have q < 0.05" in text
+    gum = pd.read_csv(ROOT / "assets" / "profiles" / "minilm" / "gum" / "syntax.csv")
+    ratios = (gum["role_high"] - gum["role_low"]) / (gum["ci_high"] - gum["ci_low"])
+    wide = (
+        f"{ratios.median():.2f} times as wide as Wilson’s of all cases in the median, {ratios.quantile(0.95):.1f} times"
+    )
+    assert wide in text
+
+
+def test_every_shipped_table_of_effects_and_of_reasons_says_which_sentences_were_read() -> None:
+    tables = [*(ROOT / "assets" / "profiles").glob("**/used.csv"), *(ROOT / "assets" / "profiles").glob("**/why.csv")]
+    assert len(tables) >= 4
+    assert [str(path) for path in tables if pd.read_csv(path)["every"].isna().any()] == []

@@ -129,7 +129,7 @@ _XLNET = ("<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", 
 _NEOX = ("<|endoftext|>", "<|padding|>")
 
 
-def _wordpiece(kind: Any, special: tuple[str, ...] = _BERT) -> Any:
+def wordpiece(kind: Any, special: tuple[str, ...] = _BERT) -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -197,7 +197,7 @@ def _bert_like(config: Any, tokenizer: Any, **other: Any) -> Any:
 
 
 def _bert(**other: Any) -> tuple[Any, Any]:
-    tokenizer = _wordpiece(BertTokenizer)
+    tokenizer = wordpiece(BertTokenizer)
     return BertModel(_bert_like(BertConfig, tokenizer, **other)), tokenizer
 
 
@@ -207,13 +207,13 @@ def _bert_of_shape(layers: int, heads: int) -> tuple[Any, Any]:
 
 
 def _distilbert() -> tuple[Any, Any]:
-    tokenizer = _wordpiece(DistilBertTokenizer)
+    tokenizer = wordpiece(DistilBertTokenizer)
     sizes = {"dim": WIDTH, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": 64, "max_position_embeddings": 64}
     return DistilBertModel(_config(DistilBertConfig, tokenizer, **sizes)), tokenizer
 
 
 def _electra() -> tuple[Any, Any]:
-    tokenizer = _wordpiece(BertTokenizer)  # ELECTRA's own
+    tokenizer = wordpiece(BertTokenizer)  # ELECTRA's own
     return ElectraModel(_bert_like(ElectraConfig, tokenizer, embedding_size=16)), tokenizer
 
 
@@ -235,7 +235,7 @@ def _xlm_roberta() -> tuple[Any, Any]:
 
 
 def _mobilebert() -> tuple[Any, Any]:
-    tokenizer = _wordpiece(BertTokenizer)  # MobileBERT's own
+    tokenizer = wordpiece(BertTokenizer)  # MobileBERT's own
     narrow = {"embedding_size": 16, "intra_bottleneck_size": 16, "num_feedforward_networks": 2}
     return MobileBertModel(_bert_like(MobileBertConfig, tokenizer, **narrow)), tokenizer
 
@@ -374,7 +374,7 @@ def _bloom() -> tuple[Any, Any]:
 
 
 def _mpnet() -> tuple[Any, Any]:
-    tokenizer = _wordpiece(MPNetTokenizer, _MPNET)
+    tokenizer = wordpiece(MPNetTokenizer, _MPNET)
     return MPNetModel(_bert_like(MPNetConfig, tokenizer, max_position_embeddings=66)), tokenizer
 
 
@@ -398,7 +398,7 @@ def _big_bird() -> tuple[Any, Any]:
 
 
 def _nomic_bert() -> tuple[Any, Any]:
-    tokenizer = _wordpiece(BertTokenizer)
+    tokenizer = wordpiece(BertTokenizer)
     return NomicBertModel(_bert_like(NomicBertConfig, tokenizer)), tokenizer
 
 

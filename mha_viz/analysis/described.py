@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.recipe_tables import FACTS, Recipes, open_recipes
+from mha_viz.analysis.recipe_tables import FACTS, STABILITY, Recipes, open_recipes
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, Numbers, RuleText, matrices, prediction
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.steps import UNEXPLAINED, UNEXPLAINED_OF_GOLD
@@ -22,6 +22,7 @@ from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import READING, CorpusError, SettingError, ShapeError, TextError, check_kind
 from mha_viz.files.assets import asset
 from mha_viz.files.below import SETTING, files_below, own_folders
+from mha_viz.heads import every_layer
 from mha_viz.numerals import percent, with_interval
 from mha_viz.text import WordPieces
 
@@ -64,7 +65,8 @@ class RecipePart(NamedTuple):
 class HeadRecipe(NamedTuple):
     """``parts``, the largest first, sum to ``explained``: each is the rule's share of the recipe times what the recipe
     explains of the attention. ``even``: what even attention alone explains. ``low``, ``high``: the 95 % interval of
-    ``explained``, over documents; NaN if it is not known."""
+    ``explained``, over documents; NaN if it is not known; ``overlap``: with the shares of the recipe that another
+    corpus chose, of the first with which it was compared (:func:`mha_viz.compare_recipes`), NaN if with none."""
 
     head: Head
     parts: tuple[RecipePart, ...]
@@ -72,6 +74,7 @@ class HeadRecipe(NamedTuple):
     even: float
     low: float = math.nan
     high: float = math.nan
+    overlap: float = math.nan
 
     @property
     def by_kind(self) -> dict[str, float]:
@@ -102,7 +105,10 @@ def described(recipes: Recipes) -> list[HeadRecipe]:
     the other corpus where there is one. Raises CorpusError as :func:`shares_of`."""
     shares, table = average_shares(recipes, shares_of(recipes)), recipes.tables["explained"]
     rows: Any = table.itertuples(index=False)
-    return [_described(*each) for each in zip(shares, judged(table).to_numpy(), rows, strict=True)]
+    overlaps = np.full(len(shares), math.nan)
+    if STABILITY in recipes.tables:
+        overlaps = recipes.tables[STABILITY]["overlap"].to_numpy()[: len(shares)]
+    return [_described(*each) for each in zip(shares, judged(table).to_numpy(), overlaps, rows, strict=True)]
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
@@ -116,11 +122,11 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     return chosen.assign(share=chosen["share"].fillna(table["fitted"]))
 
 
-def _described(shares: Numbers, explained: Numbers, row: Any) -> HeadRecipe:
+def _described(shares: Numbers, explained: Numbers, overlap: float, row: Any) -> HeadRecipe:
     share, low, high = map(float, explained)
     order = [int(rule) for rule in np.argsort(-shares, kind="stable") if shares[rule] > 0]
     parts = tuple(RecipePart(rule, float(shares[rule] / shares.sum()) * share) for rule in order)
-    return HeadRecipe(Head(int(row.layer), int(row.head)), parts, share, float(row.even), low, high)
+    return HeadRecipe(Head(int(row.layer), int(row.head)), parts, share, float(row.even), low, high, float(overlap))
 
 
 def average_shares(recipes: Recipes, shares: Numbers) -> Numbers:
@@ -209,7 +215,8 @@ def taken(attention: Attention, gold: Sentence | None = None, recipes: Recipes |
 def _shares_for(attention: Attention, recipes: Recipes | None) -> Numbers:
     """[class, head, rule] of recipes that fit a reading. Raises as :func:`predicted`."""
     recipes = recipes or of_model(attention.model, attention.revision)
-    if (attention.layers, attention.heads) != (recipes.facts["layers"], recipes.facts["heads"]):
+    shape = every_layer(recipes.facts["layers"]), recipes.facts["heads"]
+    if (attention.layer_numbers, attention.heads) != shape:
         raise SettingError(f"These recipes are of the heads of {recipes.facts['model']}.", "Give those of this model.")
     if len(attention.queries) > LONGEST:
         problem = f"The text has {len(attention.queries)} tokens; recipes predict at most {LONGEST}."

@@ -90,7 +90,7 @@ def between_heads(attention: Attention) -> FloatMatrix:
 def from_head(attention: Attention, head: Head) -> FloatSums:
     """[head]: the divergence of every head of a reading from ``head``: one row of :func:`between_heads`."""
     flat = attention.weights.reshape(attention.layers * attention.heads, -1)  # [head, query · key]
-    return _apart(flat, _entropies(flat), head.place(attention.heads), len(attention.queries))
+    return _apart(flat, _entropies(flat), attention.place(head), len(attention.queries))
 
 
 def across(first: Weights, second: Weights) -> FloatMatrix:

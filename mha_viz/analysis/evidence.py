@@ -32,7 +32,7 @@ from mha_viz.analysis.metrics import ON_DELIMITERS, POSITIONS
 from mha_viz.analysis.reduce import TINY, Batch, between_special
 from mha_viz.analysis.roles import BROAD, named_rows
 from mha_viz.analysis.syntax import DIRECTIONS, Joined, Relations
-from mha_viz.attention import Weights
+from mha_viz.attention import Head, Weights
 
 KINDS = ("right", "wrong", "random")
 PLACES = (2, 2, 1)  # stored cases of each kind for a role and head
@@ -318,11 +318,13 @@ def _words(words: Sequence[int | None]) -> Integers:
     return np.array(numbers, np.int64)
 
 
-def lines(selection: Selection, heads: int, wanted: Iterable[tuple[int, int, str, str]]) -> Iterator[tuple[Any, ...]]:
-    """The rows of the table ``evidence`` for the roles in ``wanted``: layer, head, role and detail. ``heads``: in each
-    layer."""
+def lines(
+    selection: Selection, heads: Sequence[Head], wanted: Iterable[tuple[int, int, str, str]]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of the table ``evidence`` for the roles in ``wanted``: layer, head, role and detail. ``heads``: all, in
+    order."""
     starts: Mapping[int, tuple[int, int, str, str]] = {
-        (selection.roles.index((role, detail)) * selection.heads + layer * heads + head) * len(KINDS): (
+        (selection.roles.index((role, detail)) * selection.heads + heads.index(Head(layer, head))) * len(KINDS): (
             *(layer, head, role, detail),
         )
         for layer, head, role, detail in wanted

@@ -106,9 +106,10 @@ class HeadMatches:
 
 
 def matches(
-    one: str, other: str, sums: Divergences, rows: int, heads_per_layer: int, others_per_layer: int
+    one: str, other: str, sums: Divergences, rows: int, heads: Sequence[Head], others: Sequence[Head]
 ) -> HeadMatches:
-    """Find the matches with the least sum of divergences; ``sums`` are added over ``rows``."""
+    """Find the matches with the least sum of divergences; ``sums`` are added over ``rows``. ``heads`` and ``others``:
+    those of the two models, in order."""
     from scipy.optimize import linear_sum_assignment
 
     mean = sums.pairs / rows
@@ -117,8 +118,8 @@ def matches(
         js, chance = float(mean[at, to]), float(min(sums.means[at], sums.other_means[to]) / rows)
         pairs.append(
             HeadMatch(
-                Head(*divmod(int(at), heads_per_layer)),
-                Head(*divmod(int(to), others_per_layer)),
+                heads[at],
+                others[to],
                 js,
                 float(min(np.delete(mean[at], to), default=np.nan)),
                 float(mean[at].mean()),

@@ -39,6 +39,7 @@ from mha_viz.files import whole_file
 from mha_viz.files.assets import asset
 from mha_viz.files.seals import sealed, unsealed
 from mha_viz.files.tables import as_csv, as_written, from_csv
+from mha_viz.heads import every_head
 from mha_viz.model_names import ModelName
 from mha_viz.quotes import quoted
 
@@ -154,13 +155,17 @@ class Profile:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Layers, and heads per layer."""
+        """Layers with attention, and heads per layer."""
         return int(self.facts["layers"]), int(self.facts["heads"])
+
+    @property
+    def layer_numbers(self) -> tuple[int, ...]:
+        """The numbers of these layers, which are not all of a hybrid's."""
+        return tuple(self.facts.get("layer_numbers", range(self.shape[0])))
 
     def heads(self) -> tuple[Head, ...]:
         """All heads in order."""
-        layers, heads = self.shape
-        return tuple(Head(layer, head) for layer in range(layers) for head in range(heads))
+        return every_head(self.layer_numbers, self.shape[1])
 
     def findings(self) -> tuple[Finding, ...]:
         """The roles."""
@@ -179,7 +184,7 @@ class Profile:
     def head(self, head: AnyHead) -> dict[str, pd.DataFrame]:
         """The rows of one head, for each table that has any: by ``"L3H1"``, ``(3, 1)`` or ``Head(3, 1)``. Raises
         UnknownHead."""
-        layer, number = Head.among(head, *self.shape, self.model)
+        layer, number = Head.among(head, self.layer_numbers, self.shape[1], self.model)
         return {
             name: table[(table["layer"] == layer) & (table["head"] == number)]
             for name, table in self.tables.items()
@@ -192,7 +197,7 @@ class Profile:
         sentences; an EvidenceMissingWarning says so for a head with roles. Raises UnknownHead."""
         from mha_viz.analysis.examples import NO_SENTENCES, examples, spans
 
-        layer, number = Head.among(head, *self.shape, self.model)
+        layer, number = Head.among(head, self.layer_numbers, self.shape[1], self.model)
         table = self.tables.get("evidence")
         if table is None or not self.sentences:
             if any(finding.head == (layer, number) for finding in self.findings()):

@@ -52,7 +52,7 @@ _MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values(
 
 def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
     """For each role, whether it shows in this text."""
-    present = [f for f in findings if f.head.layer < attention.layers and f.head.head < attention.heads]
+    present = [f for f in findings if f.head in attention.every_head()]
     heads = [*dict.fromkeys(f.head for f in present)]
     with_roles = attention.only(heads) if heads else attention
     seen: dict[Finding, bool] = {}

@@ -21,11 +21,14 @@ from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
+    HEADS_TAKEN,
     SPECIAL_HIDDEN,
     TYPED,
     Step,
     chosen,
+    layer_numbers,
     request_of,
+    step_of_layers,
     steps_of,
     written_by_model,
 )
@@ -35,7 +38,7 @@ from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
 from mha_viz.heads import AnyHead, Head, every_head, is_number
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, drawn
 from mha_viz.request import Request
-from mha_viz.text import TokenizedText, clean, from_names
+from mha_viz.text import TokenizedText, clean, from_names, from_offsets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +83,8 @@ class Attention:
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
         tensors.check_numbers(tensors.quantity_of(self.quantity), weights)
+        if len(self.layer_numbers) != len(weights):
+            raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, and the weights are of {len(weights)}.")
         hidden = tensors.frozen(self.hidden)
         hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
@@ -94,8 +99,13 @@ class Attention:
         tokens: Sequence[str],
         keys: Sequence[str] | None = None,
         *,
+        layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: int | None = None,
         sink: bool = False,
         quantity: str = "weight",
@@ -111,8 +121,13 @@ class Attention:
         tokens: TokenTexts,
         keys: TokenTexts | None = None,
         *,
+        layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: Sequence[int | None] | None = None,
         sink: bool = False,
         quantity: str = "weight",
@@ -127,8 +142,13 @@ class Attention:
         tokens: Sequence[str] | TokenTexts,
         keys: Sequence[str] | TokenTexts | None = None,
         *,
+        layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: int | Sequence[int | None] | None = None,
         sink: bool = False,
         quantity: str = "weight",
@@ -140,40 +160,54 @@ class Attention:
         ``attentions``: one array or tensor per layer, [head, query, key] or [1, head, query, key], or one array of
         [layer, head, query, key]. ``tokens``: the tokenizer's names, as ``tokenizer.convert_ids_to_tokens`` gives them
         ("##ing", "Ġthe", "▁the"), which are put together into words. ``keys``: for cross-attention, such as
-        ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are then the queries. ``mask``: 1
+        ``outputs.cross_attentions``, the names of the other text's tokens; ``tokens`` are then the queries. ``layers``:
+        the numbers in the model of those that are given, [3, 7], by which heads are then named ("L3H1"); where an entry
+        is None, as in models with attention in some layers, the others have their places as numbers. ``mask``: 1
         for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
         has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
-        belongs to a second sentence. ``sink``: of a model with learned sinks, such as gpt-oss, what each row leaves is
-        drawn as a last column, "sink". ``quantity``: what the numbers are; weights in half precision are rescaled so
-        that rows sum to 1.
+        belongs to a second sentence. ``text`` (of two sentences a pair of texts), with ``offsets``, the place of each
+        token in it as ``tokenizer(text, return_offsets_mapping=True)`` gives them: what was typed is then shown, where
+        names are in small letters, without accents or of a single word; ``keys_text`` and ``keys_offsets`` are those of
+        ``keys``. ``sink``: of a model with learned sinks, such as gpt-oss, what each row leaves is drawn as a last
+        column, "sink". ``quantity``: what the numbers are; weights in half precision are rescaled so that rows sum
+        to 1.
 
         For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
-        one Attention per text is returned; ``keys``, the masks and ``sentence_b_start`` then have one entry per text.
+        one Attention per text is returned; what belongs to tokens and keys then has one entry per text.
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
+        attentions, with_weights = foreign_arrays.with_weights(attentions)
+        layers = with_weights if layers is None else layers
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
+            beside |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
             texts = foreign_arrays.of_each(attentions, tokens, beside)
-            more: Any = {"sink": sink, "quantity": quantity, "model": model, "revision": revision}
+            more: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
             return [cls.from_tensors(**more, **one) for one in texts]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
-        layers = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
+        given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
+        made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
         rows = foreign_arrays.unmasked(mask, len(names), "mask")
         columns = rows if keys is None else foreign_arrays.unmasked(keys_mask, len(others), "keys_mask")
         second = foreign_arrays.second_from(sentence_b_start, rows)
         has_sink = sinks.check_setting(sink, quantity)
-        weights = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
+        weights = foreign_arrays.stacked(given, is_rescaled=not has_sink)
         whole = weights
         if (len(rows), len(columns)) != weights.shape[2:]:
             weights = tensors.read_only(weights[:, :, rows][..., columns])
-        queries = from_names([names[row] for row in rows], second)
-        other = queries if keys is None else from_names([others[column] for column in columns])
-        made: tuple[Step, ...] = ()
+        start = foreign_arrays.second_from(sentence_b_start, range(len(names)))
+        queries = _text_of(names, rows, second, foreign_arrays.typed_text(text, offsets, len(names), start))
+        other = queries
+        if keys is not None:
+            typed = foreign_arrays.typed_text(keys_text, keys_offsets, len(others), whose="keys_")
+            other = _text_of(others, columns, None, typed)
+        if foreign_arrays.may_be_texts(attentions, given):
+            made = (*made, HEADS_TAKEN)
         if has_sink:
             weights, other = sinks.add_column(weights, whole[:, :, rows]), sinks.add_key(other)
-            made = (sinks.REST_AS_SINK,)
+            made = (*made, sinks.REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
 
     @overload
@@ -202,7 +236,7 @@ class Attention:
         more: Any = dict(options)
         names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
         recording = caches.recorded(cache, names, more.get("sink") is True)
-        more.setdefault("model", recording.model)
+        more = {"model": recording.model, "layers": recording.numbers} | more
         reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **more)
         more.pop("sink", None)  # nothing is taken from a sink: its norm is 0
         if w_o is not None:
@@ -318,12 +352,18 @@ class Attention:
 
     def __getitem__(self, head: AnyHead) -> Weights:
         """The matrix of one head, [query, key], by ``Head(3, 7)``, ``(3, 7)`` or ``"L3H7"``. Raises UnknownHead."""
-        matrix: Weights = self.weights[self.head(head)]
+        layer, number = self.head(head)
+        matrix: Weights = self.weights[self.layer_numbers.index(layer), number]
         return matrix
 
     def head(self, named: Any) -> Head:
         """The head that ``[]`` names; "L3" is a layer of rollout, whose one map is number 0. Raises UnknownHead."""
-        return Head.among(named, self.layers, 0 if QUANTITIES[self.quantity].of_layers else self.heads, self.model)
+        joined = QUANTITIES[self.quantity].of_layers
+        return Head.among(named, self.layer_numbers, 0 if joined else self.heads, self.model)
+
+    def place(self, head: Head) -> int:
+        """The number of a head among all of this reading, from 0, layer by layer."""
+        return head.place(self.heads, self.layer_numbers)
 
     def __repr__(self) -> str:
         n = len(self.queries)
@@ -377,6 +417,12 @@ class Attention:
         """Number of layers."""
         return int(self.weights.shape[0])
 
+    @cached_property
+    def layer_numbers(self) -> tuple[int, ...]:
+        """The number of each layer, by which its heads are named: 0, 1, …, unless the reading has only some layers of
+        its model, such as those of a hybrid that have attention."""
+        return layer_numbers(self.made, self.layers)
+
     @property
     def heads(self) -> int:
         """Number of heads in each layer."""
@@ -389,7 +435,7 @@ class Attention:
 
     def every_head(self) -> tuple[Head, ...]:
         """All heads in order: L0H0, L0H1, …"""
-        return every_head(self.layers, self.heads)
+        return every_head(self.layer_numbers, self.heads)
 
     def by_words(self) -> Attention:
         """One row and column per word: attention *to* a word is the sum over its pieces, *from* a word the mean.
@@ -410,7 +456,8 @@ class Attention:
         if not named:
             raise UnknownHead("No head was named.", f"Give a list such as [{named_in(self.quantity, Head(0, 0))!r}].")
         made, axis = chosen(self.made, named, self.quantity)
-        each = (np.stack([numbers[head] for head in named]) for numbers in (self.weights, self.hidden))
+        places = [(self.layer_numbers.index(layer), number) for layer, number in named]
+        each = (np.stack([numbers[place] for place in places]) for numbers in (self.weights, self.hidden))
         weights, hidden = (tensors.read_only(np.expand_dims(numbers, axis)) for numbers in each)
         return replace(self, weights=weights, hidden=hidden, made=made)
 
@@ -463,6 +510,16 @@ class Attention:
         """The reading that results from ``step``."""
         made = (*self.made, step)
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
+
+
+def _text_of(
+    names: Sequence[str], rows: Sequence[int], second: int | None, typed: foreign_arrays.TypedText | None
+) -> TokenizedText:
+    """The text of some tokens, from their names and, if they are known, their places in it."""
+    chosen_names = [names[row] for row in rows]
+    if typed is None:
+        return from_names(chosen_names, second)
+    return from_offsets(chosen_names, [typed.offsets[row] for row in rows], typed.texts, second)
 
 
 def _identity(text: TokenizedText) -> list[object]:

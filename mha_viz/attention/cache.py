@@ -23,9 +23,11 @@ SUM_TOLERANCE = 0.05  # how far from 1 the rows of what is still recognised as w
 
 
 class CachedStack(NamedTuple):
-    """The weights of every layer as they were given, under which names, of which model; and the rest of the cache."""
+    """The weights of layers as they were given, the numbers of these, under which names, of which model; and the rest
+    of the cache."""
 
     layers: Sequence[Any]
+    numbers: Sequence[int] | None
     names: str
     model: str
     entries: Mapping[str, Mapping[int, Any]]
@@ -35,26 +37,23 @@ def recorded(cache: Any, names: str | None = None, has_sink: bool = False) -> Ca
     """The layers of a cache, in order. ``names``: those to take, with {layer} for the number. ``has_sink``: rows may
     sum to less than 1.
 
-    Raises ShapeError if there are none or several stacks, or if a layer is missing.
+    Raises ShapeError if there are none or several stacks.
     """
     model = getattr(getattr(getattr(cache, "model", None), "cfg", None), "model_name", None) or "tensors"
     is_output = any(hasattr(cache, name) for name in STACKS)  # of a whole model: from_tensors says what to take of it
     if not (hasattr(cache, "keys") and hasattr(cache, "__getitem__") and not is_output):
         layers = [_weights_of(one) for one in cache[: MOST_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
-        return CachedStack(layers, "", str(model), {})
+        return CachedStack(layers, None, "", str(model), {})
     entries = _by_name(cache)
     chosen = _chosen(entries, names, has_sink)
     of_layer = entries[chosen]
     if max(of_layer) >= MOST_ITEMS:
         raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MOST_ITEMS:,} or more.", "Count from 0.")
-    missing = [layer for layer in range(max(of_layer) + 1) if layer not in of_layer]
-    if missing:
-        raise ShapeError(
-            f"{chosen.replace(LAYER, str(missing[0]))!r} is missing; the last layer is {max(of_layer)}.",
-            "Record every layer, or give those that you have as a list: they are then counted from 0.",
-        )
-    layers = [_weights_of(of_layer[layer], chosen.replace(LAYER, str(layer))) for layer in sorted(of_layer)]
-    return CachedStack(layers, chosen, str(model), entries)
+    numbers = sorted(of_layer)
+    layers = [_weights_of(of_layer[layer], chosen.replace(LAYER, str(layer))) for layer in numbers]
+    if PATTERN.search(chosen):  # TransformerLens drops the axis of texts if it is told to, and never that of heads
+        layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
+    return CachedStack(layers, numbers, chosen, str(model), entries)
 
 
 def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
@@ -169,14 +168,14 @@ def norms(recording: CachedStack, w_o: Any, values: Any) -> list[Weights]:
 def _values(recording: CachedStack) -> list[Any]:
     name = PATTERN.sub("hook_v", recording.names)
     of_layer = recording.entries.get(name, {}) if name != recording.names else {}
-    missing = [layer for layer in range(len(recording.layers)) if layer not in of_layer]
+    missing = [layer for layer in recording.numbers or range(len(recording.layers)) if layer not in of_layer]
     if missing:
         named = f"{name.replace(LAYER, str(missing[0]))!r} is" if name != recording.names else "The values are"
         raise ShapeError(
             f"{named} missing: norms need the values of each head.",
             "Record them too, or give values=[…], an array [key, head, d_head] per layer.",
         )
-    return [of_layer[layer] for layer in sorted(of_layer)]
+    return [of_layer[layer] for layer in recording.numbers or sorted(of_layer)]
 
 
 def _weighted(weights: Weights, values: npt.NDArray[Any], w_o: npt.NDArray[Any]) -> Weights:

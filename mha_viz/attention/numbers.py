@@ -13,6 +13,7 @@ from mha_viz.attention.steps import (
     GENERATED,
     GIVEN_WORDS,
     NOT_RESCALED,
+    NUMBERED,
     ONLY,
     ONLY_LAYERS,
     PREFIX,
@@ -27,7 +28,7 @@ from mha_viz.request import TEXT
 
 # Steps that leave each number as it was: they choose the text, some heads, or some rows and columns.
 _OF_TEXT = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}
-_UNALTERED = _OF_TEXT | {"part", ONLY, ONLY_LAYERS, PREFIX}
+_UNALTERED = _OF_TEXT | {"part", ONLY, ONLY_LAYERS, PREFIX, NUMBERED}
 _OF_QUANTITIES = {quantity.step for quantity in QUANTITIES.values()} | {UNEXPLAINED_OF_GOLD.row.name}
 _ALTERATIONS = {BY_WORDS.row.name: "by_words", RESCALED.row.name: "rescaled", "without": "ablated"}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mha_viz.attention import Attention
-from mha_viz.attention.steps import ONLY, ROLLOUT
+from mha_viz.attention.steps import NUMBERED, ONLY, ROLLOUT
 from mha_viz.errors import READING, ShapeError, check_kind
 from mha_viz.request import DECODER
 
@@ -31,6 +31,11 @@ def rollout(attention: Attention) -> Attention:
         raise ShapeError(
             "Rollout follows whole attention weights of all heads of a text to itself; these are not.",
             "Use the reading as the model returned it.",
+        )
+    if any(step.row.name == NUMBERED for step in attention.made):
+        raise ShapeError(
+            "Rollout follows a text through all layers of a model; this one has some.",
+            "Use a model whose layers all have attention, or give the weights of every layer.",
         )
     request = attention.request
     if request is not None and request.part == DECODER:

@@ -11,27 +11,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ShapeError
-from mha_viz.heads import Head
+from mha_viz.heads import Head, every_layer
 from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Question, Request
 
 if TYPE_CHECKING:
     from mha_viz.attention import Attention, Weights
     from mha_viz.text import TokenizedText
 
-ONLY, ONLY_LAYERS, PREFIX, WRITTEN = "only", "only layers", "prefix", "written"
+ONLY, ONLY_LAYERS, PREFIX, WRITTEN, NUMBERED = "only", "only layers", "prefix", "written", "numbered layers"
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
 
 class Row(NamedTuple):
     """A step as data: its name, and the values that it depends on, empty if it does not.
 
-    "typed", "given words": how a model read the text. "part": of an encoder–decoder, ``part``; the decoder's attention
-    to its target depends on the ``source`` too. "target generated": by the model. "without": ``heads`` are off, by a
-    ``method``, for "mean" and "recipe" with a digest of the ``means``, for "text" with the other text, ``source``.
-    "prefix": the text follows the prefix ``source``. "written": its end, ``source``, was written by the model.
-    "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", the same "with
-    annotation", "by words", "special hidden", "only": these ``heads``, "only layers": those of these ``heads``. Any
-    other name: a step of a reading that was made by hand.
+    "typed", "given words": how a model read the text. "weights only": of a family whose parts are not known. "part": of
+    an encoder–decoder, ``part``; the decoder's attention to its target depends on the ``source`` too. "target
+    generated": by the model. "without": ``heads`` are off, by a ``method``, for "mean" and "recipe" with a digest of
+    the ``means``, for "text" with the other text, ``source``. "prefix": the text follows the prefix ``source``.
+    "written": its end, ``source``, was written by the model. "norm-weighted". "gradient": of a ``question``. "changed":
+    ``by`` a tap. "rollout", "unexplained", the same "with annotation", "by words", "special hidden", "only": these
+    ``heads``, "only layers": those of these ``heads``.
+    "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose others have no weights
+    or were not given. Any other name: a step of a reading that was made by hand.
     """
 
     name: str
@@ -58,6 +60,8 @@ def _wording(row: Row) -> str:
         return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(of)}{of}"
     if row.name == ONLY_LAYERS:
         return f"only {', '.join(f'layer {layer} ({layer + 1})' for layer, _ in row.heads)}"
+    if row.name == NUMBERED:
+        return f"of layers {', '.join(str(head.layer) for head in row.heads)}"
     if row.heads:
         return f"only {', '.join(map(str, row.heads))}"
     return f"changed by {row.by}" if row.by else row.name
@@ -88,9 +92,25 @@ class Step(str):
 _IN_CAPTION = {
     "typed": "",
     "given words": "given as words",
+    "weights only": "weights only, as transformers returns them",
     "unexplained": "unexplained by rules that need no annotation",
     "unexplained, with annotation": "unexplained by rules that know its annotation",
 }
+
+
+def step_of_layers(layers: Sequence[int]) -> tuple[Step, ...]:
+    """The step of a reading of layers with these numbers; none if they are all layers up to the last."""
+    if tuple(layers) == every_layer(len(layers)):
+        return ()
+    return (Step(Row(NUMBERED, tuple(Head(layer, 0) for layer in layers))),)
+
+
+def layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
+    """The numbers of a reading's ``layers``, in the model unless only some heads were kept."""
+    named = next((step.row for step in reversed(made) if step.row.name in (ONLY, ONLY_LAYERS, NUMBERED)), None)
+    if named is None or named.name != NUMBERED:
+        return every_layer(layers)
+    return tuple(head.layer for head in named.heads)
 
 
 def digest(means: Weights) -> str:
@@ -99,8 +119,11 @@ def digest(means: Weights) -> str:
 
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
+WEIGHTS_ONLY = Step(Row("weights only"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
+# Of arrays with three axes in a list: PyTorch's MultiheadAttention returns the mean over heads for each text.
+HEADS_TAKEN = Step(Row("first axis of each layer taken for heads"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 # Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
@@ -141,6 +164,8 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "typed": {},
         "given words": {},
         "target generated": {"target": ""},
+        "weights only": {},
+        NUMBERED: {},
         PREFIX: {"prefix": row.source or ""},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},
@@ -222,6 +247,7 @@ def _parsed(values: Mapping[str, Any]) -> Step:
 _HEADS = r"L\d{1,3}H\d{1,3}(?:,? L\d{1,3}H\d{1,3})*"
 _WITHOUT = re.compile(rf"without ({_HEADS}): (\w+)(?: (\w+))?", re.ASCII)
 _ONLY = re.compile(rf"only ({_HEADS})", re.ASCII)
+_NUMBERED = re.compile(r"of layers (\d{1,3}(?:, \d{1,3})*)", re.ASCII)
 _PART = re.compile(rf"({'|'.join(PARTS.values())})(?: after the source “(.*)”)?", re.DOTALL)
 _PREFIX = re.compile(r"after the prefix “(.*)”", re.DOTALL)
 _WRITTEN = re.compile(r"“(.*)” written by the model", re.DOTALL)
@@ -247,6 +273,8 @@ def _row_of(wording: str) -> Row:
         return Row("without", _named(match[1]), match[2], match[3] or "")
     if match := _ONLY.fullmatch(wording):
         return Row(ONLY, _named(match[1]))
+    if match := _NUMBERED.fullmatch(wording):
+        return Row(NUMBERED, tuple(Head(int(layer), 0) for layer in match[1].split(", ")))
     if wording.startswith("only layer "):
         return Row(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
     if match := _PREFIX.fullmatch(wording):

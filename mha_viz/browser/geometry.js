@@ -102,7 +102,7 @@ export function encodeView(view, reading) {
     fields[name] = view[name] === first[name] ? null : (view[name] ?? null);
   const head = headName(reading, view.head);
   const pin = pinName(view.pin);
-  const atStart = head === (start.head || "L0H0") && pin === (start.pin || null);
+  const atStart = head === (start.head || headName(reading, 0)) && pin === (start.pin || null);
   fields.head = atStart ? null : head;
   fields.pin = atStart ? null : pin;
   const others = view.on.filter((h) => h !== view.head).map((h) => h % reading.heads);
@@ -114,8 +114,10 @@ export function encodeView(view, reading) {
 /** @type {(name: string | null | undefined, reading: Reading) => number | null} */
 export function headIndex(name, reading) {
   const match = /^L(\d{1,3})H(\d{1,3})$/i.exec(name || "");
-  if (!match || +match[1] >= reading.layers || +match[2] >= reading.heads) return null;
-  return +match[1] * reading.heads + +match[2];
+  if (!match) return null;
+  const row = reading.layer_numbers ? reading.layer_numbers.indexOf(+match[1]) : +match[1];
+  if (row < 0 || row >= reading.layers || +match[2] >= reading.heads) return null;
+  return row * reading.heads + +match[2];
 }
 
 /** @type {(value: string | null, reading: Reading) => Link | null} */

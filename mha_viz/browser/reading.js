@@ -53,6 +53,7 @@ import { isOfLayers } from "./view.js";
  * @property {number[]} full
  * @property {{ layers: number[], heads: number[] }} [drawn] the layers and heads of the grid, if not all
  * @property {[number, number][]} [in_model] the layer and the head of the model in each map, if only some were kept
+ * @property {number[]} [layer_numbers] the numbers of the layers in the model, if the reading has only some of them
  * @property {Metric[]} metrics
  * @property {Themes} themes
  * @property {{ head?: string | null, pin?: string | null }} [start]
@@ -122,12 +123,18 @@ export function gridPlace(reading, head) {
 
 // The name of a head in an address; on the page it is `mapName`.
 /** @type {(reading: Reading, index: number) => string} */
-export const headName = (reading, index) => `L${Math.floor(index / reading.heads)}H${index % reading.heads}`;
+export const headName = (reading, index) => `L${numbersOf(reading, index).join("H")}`;
+
+// The layer and the head of a map by which the reading takes it.
+/** @type {(reading: Reading, index: number) => [number, number]} */
+function numbersOf({ layer_numbers: layers, heads }, index) {
+  const row = Math.floor(index / heads);
+  return [layers?.[row] ?? row, index % heads];
+}
 
 // The layer and the head of a map in its model: another one where only some were kept.
 /** @type {(reading: Reading, index: number) => [number, number]} */
-export const inModel = ({ in_model: maps, heads }, index) =>
-  maps?.[index] ?? [Math.floor(index / heads), index % heads];
+export const inModel = (reading, index) => reading.in_model?.[index] ?? numbersOf(reading, index);
 
 // Whether the maps are heads that were kept, side by side, and not layers with their heads.
 /** @type {(reading: Reading) => boolean} */

@@ -6,9 +6,11 @@ import argparse
 import csv
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 from mha_viz.cli.options import Parser
+from mha_viz.errors import MhaVizError
 from mha_viz.files.tables import inert
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
@@ -48,6 +50,9 @@ def _row(model: Model) -> dict[str, Any]:
     sizes = {"layers": model.layers, "heads": model.heads, "d_model": model.d_model, "megabytes": model.megabytes}
     numbers = {name: size or None for name, size in sizes.items()}
     about = model.label if model.label != model.name else ""
+    with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
+        facts = hub.facts(model)
+        about = ", ".join(filter(None, (about, "weights only" if facts and facts.weights_only else "")))
     return {"name": model.name, **numbers, "where": _where(model), "about": about}
 
 

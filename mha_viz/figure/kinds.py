@@ -228,12 +228,15 @@ def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[i
     """The heads of a grid with these layers and heads, or with all. Raises UnknownHead, SettingError."""
     axes: list[list[int]] = []
     remedy = "Give a list of numbers, such as [5, 6]."
-    for name, numbers, count in (("layers", layers, attention.layers), ("heads", heads, attention.heads)):
-        listed = range(count) if numbers is None else list_items(numbers, name, remedy)
+    for name, numbers, every in (
+        ("layers", layers, attention.layer_numbers),
+        ("heads", heads, range(attention.heads)),
+    ):
+        listed = every if numbers is None else list_items(numbers, name, remedy)
         if not (listed and all(map(is_number, listed))):
             raise SettingError(f"{name} is {shorten_value(numbers)!r}.", remedy)
         for number in listed:
-            attention.head((number, 0) if name == "layers" else (0, number))
+            attention.head((number, 0) if name == "layers" else (attention.layer_numbers[0], number))
         axes.append(sorted({*listed}))
     return tuple(Head(row, column) for row in axes[0] for column in axes[1])
 
@@ -243,8 +246,9 @@ def _heads(
 ) -> tuple[Head, ...]:
     """The heads that a call names, in any of the ways, or layers of rollout."""
     named = options.pop("heads", None)
-    one = named_in(attention.quantity, Head(attention.layers - 1, attention.heads - 1))
-    remedy = f"Give {one!r}, or layer={attention.layers - 1}, head={attention.heads - 1}, or heads=[{one!r}]."
+    last = attention.every_head()[-1]
+    one = named_in(attention.quantity, last)
+    remedy = f"Give {one!r}, or layer={last.layer}, head={last.head}, or heads=[{one!r}]."
     if named is not None:
         chosen = tuple(map(attention.head, list_items(named, "heads", remedy)))
     elif head is not None and layer is not None:

@@ -33,10 +33,10 @@ def scatter(
     points = drawn.points[:, ::-1] if standing else drawn.points  # the map is widest from left to right
     layers = sorted({head.layer for head in heads})
     series = []
-    for layer in layers:
+    for place, layer in enumerate(layers):
         of_layer = [i for i, head in enumerate(heads) if head.layer == layer]
         # Along the ramp, from the input to the output, without its faintest end.
-        r, g, b = palette(theme.ramp)[70 + round(185 * layer / max(1, len(layers) - 1))]
+        r, g, b = palette(theme.ramp)[70 + round(185 * place / max(1, len(layers) - 1))]
         colour = f"#{r:02x}{g:02x}{b:02x}"
         ring = [4 if i == chosen else 2 if i in close else 0 for i in of_layer]
         texts, size = [str(heads[i].head) for i in of_layer], 16 if standing else 19

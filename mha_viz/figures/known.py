@@ -3,7 +3,7 @@ it in one text is added where that text is read (``ui/explore/badges.py``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -44,11 +44,14 @@ NOTHING_OF_A_TEXT: Mapping[str, Any] = {
 }
 
 
-def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, Mapping[str, Any]]:
-    """What is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer."""
+def roles_in_words(
+    findings: Iterable[Finding], heads: int, layers: Sequence[int] = ()
+) -> Mapping[Finding, Mapping[str, Any]]:
+    """What is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer;
+    ``layers``: their numbers, if they are not all layers of the model."""
     return {
         finding: {
-            "head": finding.head.place(heads),
+            "head": finding.head.place(heads, layers),
             "role": finding.role,
             "glyph": glyph(finding),
             "name": plain_name(finding),
@@ -56,6 +59,7 @@ def roles_in_words(findings: Iterable[Finding], heads: int) -> Mapping[Finding, 
             "standing": IN_A_CHIP.get(finding.state, finding.status),
         }
         for finding in most_sought_first(findings)
+        if not layers or finding.head.layer in layers
     }
 
 

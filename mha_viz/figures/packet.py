@@ -156,16 +156,15 @@ def packet(
     full = (drawn or attention.every_head()) if whole else full_heads(attention, wanted)
     special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
-    layers, numbers = zip(*full, strict=True)
+    layers, numbers = divmod(np.array([attention.place(head) for head in full]), attention.heads)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
-    header = _header(attention, full, start or OpenHead(), summary, everything)
+    header = _header(attention, full, start or OpenHead(str(attention.every_head()[0])), summary, everything)
     header |= {"coarse": True} if bits == COARSE_BITS else {}
     if drawn and len(drawn) < attention.layers * attention.heads:
-        header["drawn"] = {
-            name: sorted({*of}) for name, of in zip(("layers", "heads"), zip(*drawn, strict=True), strict=True)
-        }
+        rows = {attention.layer_numbers.index(head.layer) for head in drawn}
+        header["drawn"] = {"layers": sorted(rows), "heads": sorted({head.head for head in drawn})}
     if attention.hidden.any():  # hidden before: the page states how much in any case
-        header["hidden"] = [_five_digits(attention.hidden[head]) for head in full]
+        header["hidden"] = [_five_digits(row) for row in attention.hidden[layers, numbers]]
     if summary.bins and link is not None:
         header["link"] = {**asdict(link), "weights": _five_digits(link_weights(attention, link))}
     return _packed(header, parts)
@@ -333,7 +332,8 @@ def _header(
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
         **requested(attention),
         **({"in_model": of_model} if of_model != [*maps] else {}),
-        "full": [head.place(heads) for head in full],
+        **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
+        "full": [*map(attention.place, full)],
         "metrics": thumbnails.metrics,
         "themes": _THEMES,
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})

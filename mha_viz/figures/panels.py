@@ -175,7 +175,7 @@ PlaceOfEach = list[int | None]
 # The fields of a packet's header that are needed to draw a panel.
 FIELDS = (
     "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
-    "signed", "request", "numbers",
+    "signed", "request", "numbers", "layer_numbers",
 )  # fmt: skip
 
 
@@ -246,7 +246,7 @@ def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
 
 
 def _panel_header(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
-    number = panel.head.place(panel.attention.heads)
+    number = panel.attention.place(panel.head)
     fields: dict[str, object] = {"reading": reading, "head": number, "name": clean(panel.name)}
     return fields if source is None else {**fields, "source": source}
 

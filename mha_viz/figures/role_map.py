@@ -29,17 +29,17 @@ SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # what a head does to that rule
 
 def role_map(
     findings: Sequence[Finding],
-    shape: tuple[int, int],
+    every: Sequence[Head],
     chosen: Head | None,
     theme: Theme,
     recipes: Sequence[HeadRecipe] = (),
 ) -> Chart:
-    """Layers × heads, coloured by the role that people look for most; the larger its gain, the stronger the colour;
-    faint if the head does not beat the strongest simple rule, beside which a sign says what it does. Small squares mark
-    further kinds of roles. The line below a cell is the head's recipe, as far as it explains the head. The label of a
-    cell is the head's name."""
+    """``every`` head, layers × heads, coloured by the role that people look for most; the larger its gain, the stronger
+    the colour; faint if the head does not beat the strongest simple rule, beside which a sign says what it does. Small
+    squares mark further kinds of roles. The line below a cell is the head's recipe, as far as it explains the head. The
+    label of a cell is the head's name."""
     roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
-    every = [Head(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
+    shape = every[-1].layer + 1, every[-1].head + 1
     present = [role for role in COLOURS if any(f.role == role for f in findings)]
     texts = [_cell(roles.get(head, [])) for head in every]
     hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every]

@@ -194,7 +194,8 @@ def block(attention: Attention, head: Head, view: View, axes: Axes) -> Block:
     Raises UnknownHead.
     """
     matrix = attention[head].astype(np.float64)
-    before = attention.hidden[head.layer, head.head].astype(np.float64)  # for a reading that was rescaled before
+    of_row = attention.hidden.reshape(-1, len(attention.queries))
+    before = of_row[attention.place(head)].astype(np.float64)  # for a reading that was rescaled before
     rows, cols = ([unit.tokens for unit in side] for side in axes)
     w = between(matrix, rows, cols)
     shown, quantity = w.sum(axis=1), QUANTITIES[attention.quantity]

@@ -265,7 +265,7 @@ def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
     not have, SettingError for what is not a model or not a list."""
     encoder = in_one_stack(encoder)
     listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
-    return tuple(sorted({Head.among(head, encoder.layers, encoder.heads, encoder.name) for head in listed}))
+    return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in listed}))
 
 
 class Whole(NamedTuple):

@@ -24,7 +24,7 @@ from mha_viz.model_names import quote_model
 from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.models.families import FAMILIES
+from mha_viz.models.families import family_of
 from mha_viz.models.opening import reports_silenced, torch_device, torch_dtype
 from mha_viz.models.tokenizer import panics_in_words
 from mha_viz.quotes import quoted
@@ -180,8 +180,9 @@ def _opened(encoder: Encoder) -> Any:
     """The head, or the reason why there is none."""
     if encoder.folder is None:
         return "its weights are random"
-    if FAMILIES[encoder.family].wordless:
-        return FAMILIES[encoder.family].wordless
+    wordless = family_of(encoder.config).wordless
+    if wordless:
+        return wordless
     kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with reports_silenced():

@@ -19,7 +19,7 @@ from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from mha_viz.attention import Weights
 from mha_viz.attention.steps import Row, Step
-from mha_viz.models.families import FAMILIES
+from mha_viz.models.families import FAMILIES, is_listed
 from mha_viz.text import clean
 
 NAME = "mha_capture"  # the attn_implementation with which models are loaded
@@ -33,8 +33,8 @@ SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
 def implementation(family: str) -> str:
-    """The attn_implementation to load a model of a family with: some are rewritten afterwards."""
-    return "eager" if family in FAMILIES and FAMILIES[family].rewritten else NAME
+    """The attn_implementation to load a model of a family with: some are rewritten afterwards, others have no row."""
+    return "eager" if not is_listed(family) or (family in FAMILIES and FAMILIES[family].rewritten) else NAME
 
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # queries, keys and values, [sentence, head, n, d_head] each

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -15,7 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from mha_viz.errors import ModelNotAllowed, ModelUnreachable, SettingError, UnknownModel, shorten_value
+from mha_viz.errors import (
+    ModelNotAllowed,
+    ModelUnreachable,
+    ModelUnsupported,
+    SettingError,
+    UnknownModel,
+    shorten_value,
+)
 from mha_viz.files.assets import asset
 from mha_viz.model_names import HUB_IDS, is_hub_id, short_name
 from mha_viz.models import snapshots, storage
@@ -236,6 +243,7 @@ def resolve(name: str) -> Model:
     model = _listed(name) or _hub_model(name)
     if model is None:
         _check_step(name)
+        _check_path(name)
         raise UnknownModel(
             f"{quoted(name)} is not a model.",
             "Choose one from the list, type an id of the Hugging Face Hub such as google-bert/bert-base-uncased, "
@@ -360,6 +368,47 @@ def _folder_model(name: str) -> Model | None:
         return None
     label = short_name(name)  # as typed: expanding "~" would reveal the account's name
     return Model(name, label, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
+
+
+# Forms of models that cannot be read as they are: a file that says so, what they are, and what can be done.
+_OTHER_FORMS = (
+    (
+        re.compile(r"adapter_config\.json"),
+        "is a LoRA adapter, which changes a model and is none",
+        "Merge it into its model (merge_and_unload() of the library peft), save that, and give its folder.",
+    ),
+    (
+        re.compile(r"0_Transformer/config\.json"),
+        "is a model of sentence-transformers, whose transformer is in a folder inside",
+        "Give the folder 0_Transformer inside it.",
+    ),
+    (
+        re.compile(r".*\.gguf"),
+        "holds weights as GGUF, which are not read",
+        "Choose the model that they were made from, with safetensors.",
+    ),
+)
+
+
+def check_form(files: Collection[str], who: str) -> None:
+    """Raise ModelUnsupported for a model without a config.json whose ``files`` say what else it is."""
+    for file, problem, remedy in _OTHER_FORMS:
+        if "config.json" not in files and any(map(file.fullmatch, files)):
+            raise ModelUnsupported(f"{who} {problem}.", remedy)
+
+
+def _check_path(name: str) -> None:
+    """Raise ModelUnsupported for a path to a model of another form."""
+    try:
+        path = _path(name)
+        if path is None:
+            return
+        inside = [path.name] if path.is_file() else [file.name for file in path.iterdir()]
+        inner = "0_Transformer/config.json"
+        inside += [inner] if (path / inner).is_file() else []
+    except (OSError, RuntimeError):  # as in _folder_model
+        return
+    check_form(inside, quoted(name))
 
 
 def _path(name: str) -> Path | None:

@@ -15,7 +15,7 @@ from mha_viz.model_names import quote_model
 from mha_viz.models import answers
 from mha_viz.models.capture import Recorded
 from mha_viz.models.encoder import Encoder
-from mha_viz.models.families import FAMILIES, holds
+from mha_viz.models.families import family_of, holds
 from mha_viz.models.probe import epsilon, is_centred
 from mha_viz.request import COSINE, Question
 
@@ -52,7 +52,7 @@ def direct(encoder: Encoder, question: Question, text: str, pair: str = "") -> N
 
 
 def _final_norm(encoder: Encoder, question: Question) -> Any:
-    family = FAMILIES[encoder.family]
+    family = family_of(encoder.config)
     width = getattr(encoder.config, "word_embed_proj_dim", encoder.d_model)  # OPT: another matrix follows the norm
     is_readable = family.final_norm and holds(family.pre_norm, encoder.config) and width == encoder.d_model
     if question.kind == COSINE or not is_readable:

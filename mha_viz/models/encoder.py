@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from transformers import AutoModel
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
-from mha_viz.attention.steps import read_as
+from mha_viz.attention.steps import Step, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.model_names import quote_model, short_name
@@ -53,15 +53,20 @@ class Encoder(InParts, LoadedModel):
     """A model with one stack of layers."""
 
     parts = False
+    otherwise: ClassVar = "Choose another model."  # what can be done where its weights cannot be drawn
+    how: tuple[Step, ...] = ()  # steps of every reading, after the one that says how the text was given
 
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
-        super().__init__(
-            model, tokenizer, (layers(model.config), model.config.num_attention_heads), name, revision, device
-        )
+        super().__init__(model, tokenizer, self._shape(model, tokenizer, name), name, revision, device)
         self._straight: Straight | None = None
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
         has_types = getattr(model.config, "type_vocab_size", 2) != 1
         self._typed = has_types and "token_type_ids" in self._accepts & {*tokenizer.model_input_names}
+
+    @classmethod
+    def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
+        """The number of layers, and of heads in each."""
+        return layers(model.config), model.config.num_attention_heads
 
     @classmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
@@ -125,11 +130,11 @@ class Encoder(InParts, LoadedModel):
         """A text, or a sentence given as words, ready for :meth:`batch`. Raises the errors of :meth:`encode`."""
         if isinstance(text, str):
             read = self._read(text)
-            return Prepared(read.ids, read.types, read.tokenized(), read_as((), prefix=self.prefix))
+            return Prepared(read.ids, read.types, read.tokenized(), read_as((), *self.how, prefix=self.prefix))
         if not isinstance(text, Sequence) or not all(isinstance(form, str) for form in text):
             raise TextError(f"{shorten_value(text)!r} is not a text.", "Give a string, or a list of words.")
         pieces = self.read_words(text)
-        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), read_as(text, prefix=self.prefix))
+        return Prepared(pieces.ids, pieces.types, pieces.tokenized(), read_as(text, *self.how, prefix=self.prefix))
 
     def through(
         self, text: str, pair: str = "", tap: Callable[[torch.Tensor], Tap] = Tap, words: Sequence[str] = ()
@@ -143,7 +148,7 @@ class Encoder(InParts, LoadedModel):
         check_kind(tap, Callable, "a tap", "Give a subclass of mha_viz.Tap.")
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
-        made = read_as(words, *used.steps(), prefix=self.prefix)
+        made = read_as(words, *self.how, *used.steps(), prefix=self.prefix)
         return Attention(self.name, self.revision, read.tokenized(), weights, made=made), used
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
@@ -155,7 +160,7 @@ class Encoder(InParts, LoadedModel):
         """
         read = self.pieces(text, pair, words)
         tokens = read.tokenized()
-        number = layer if is_number(layer) else Head.among(layer, self.layers, self.heads, self.name).layer
+        number = layer if is_number(layer) else Head.among(layer, self.layer_numbers, self.heads, self.name).layer
         opened = Opened(self._model, self.name, number, self.layers)
         with opened:
             weights, _ = self._run(read, opened.tap)
@@ -235,7 +240,9 @@ class Encoder(InParts, LoadedModel):
         """The attention of every head on a sentence that is given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
-        return Attention(self.name, self.revision, read.tokenized(), weights, made=read_as(forms, prefix=self.prefix))
+        return Attention(
+            self.name, self.revision, read.tokenized(), weights, made=read_as(forms, *self.how, prefix=self.prefix)
+        )
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """[layer, head, sentence, query, key] for sentences with equally many pieces, in one pass. The numbers of a
@@ -255,7 +262,7 @@ class Encoder(InParts, LoadedModel):
                 self._model.config, attn_implementation=capture.implementation(self.family), dtype=self._model.dtype
             )
         revision = f"untrained, seed {seed}"
-        encoder = Encoder(simplified(model.eval()), self.vocabulary, self.name, revision, self.device)
+        encoder = type(self)(simplified(model.eval()), self.vocabulary, self.name, revision, self.device)
         encoder._prepare()
         return encoder
 
@@ -282,7 +289,7 @@ class Encoder(InParts, LoadedModel):
         if tap.seen != self.layers:
             raise ModelUnsupported(
                 f"{short_name(self.name)} shows the attention of {tap.seen} of its {self.layers} layers.",
-                "Choose another model.",
+                self.otherwise,
             )
         return states.float()
 
@@ -293,8 +300,12 @@ class Encoder(InParts, LoadedModel):
             self._straight = straight(self._model)
             linear.pack(self._model)
         listen(self._model)
+        self._first_weights()
+
+    def _first_weights(self) -> Weights:
+        """[layer, head, query, key] of a first sentence. Raises ModelUnsupported for rows that do not sum to 1."""
         try:
             probe = self._tokenizer.read(_PROBE)
-            Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0])
+            return Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0]).weights
         except ShapeError as error:
-            raise ModelUnsupported(f"{quote_model(self.name)}: {error.problem}", "Choose another model.") from error
+            raise ModelUnsupported(f"{quote_model(self.name)}: {error.problem}", self.otherwise) from error

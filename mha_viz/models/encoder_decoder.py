@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import torch
 
 from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.parts import ScoreParts
-from mha_viz.attention.steps import of_part
+from mha_viz.attention.steps import Step, of_part
 from mha_viz.errors import (
     LOADED,
     EmptyText,
@@ -53,18 +53,22 @@ class EncoderDecoder(LoadedModel):
     """A model with two stacks and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
 
     parts = True
+    how: ClassVar[tuple[Step, ...]] = ()  # as for Encoder
 
     def __init__(self, model: Any, tokenizers: Tokenizers, name: str, revision: str, device: str = "cpu") -> None:
-        stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
-        of_encoder, of_decoder = (
-            (int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]
-        )
+        of_encoder, of_decoder = self._shapes(model, name)
         super().__init__(model, tokenizers.source, of_decoder, name, revision, device)
         self._encoder_shape = of_encoder
         self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
         self._target_vocabulary = tokenizers.target
         self._can_write = tokenizers.can_write
         self._writing = writing_of(model)
+
+    @classmethod
+    def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
+        """The number of layers, and of heads in each, of the encoder and of the decoder."""
+        stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
+        return [(int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]]
 
     @classmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
@@ -101,11 +105,13 @@ class EncoderDecoder(LoadedModel):
         source = self._read(text, pair)
         if part == ENCODER:
             weights = self._weights(source.ids, [], part)
-            return Attention(self.name, self.revision, source.tokenized(), weights, made=of_part(part, text))
+            return Attention(
+                self.name, self.revision, source.tokenized(), weights, made=(*of_part(part, text), *self.how)
+            )
         is_written, read = not target.strip(), self._target(source, target)
         queries, keys = read.tokenized(), source.tokenized()
         weights = self._weights(source.ids, read.ids, part)
-        made = of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written)
+        made = (*of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written), *self.how)
         if part == DECODER:
             return Attention(self.name, self.revision, queries, weights, made=made)
         return Attention(self.name, self.revision, queries, weights, made=made, keys=keys)
@@ -250,12 +256,7 @@ class EncoderDecoder(LoadedModel):
         layers, heads = self._encoder_shape if part == ENCODER else (self.layers, self.heads)
         queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
         tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
-        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
-            given = self._tokens(source)
-            if part == ENCODER:
-                self._model.get_encoder()(input_ids=given)
-            else:
-                self._model(input_ids=given, decoder_input_ids=self._tokens(target), use_cache=False)
+        self._through_part(source, target, part, tap)
         if tap.taken != layers:
             raise ModelUnsupported(
                 f"{short_name(self.name)} shows the attention of {tap.taken} of its {layers} layers.",
@@ -264,6 +265,15 @@ class EncoderDecoder(LoadedModel):
         weights = tap.fetched()
         weights.flags.writeable = False
         return weights
+
+    def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+        """Record one part in ``tap``."""
+        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            given = self._tokens(source)
+            if part == ENCODER:
+                self._model.get_encoder()(input_ids=given)
+            else:
+                self._model(input_ids=given, decoder_input_ids=self._tokens(target), use_cache=False)
 
     def _prepare(self) -> None:
         """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from mha_viz.errors import ModelUnsupported
 from mha_viz.request import CROSS, DECODER
 
 # A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite, and with "="
@@ -323,10 +324,41 @@ _T5_CROSS = _T5_DECODER._replace(
 STACKS = MappingProxyType(dict.fromkeys(("mt5", "t5"), (_T5_ENCODER, (_T5_DECODER, _T5_CROSS))))
 
 
+# What else reads a text with two stacks; files say so, but for some of these only by their "model_type".
+OTHER_ENCODER_DECODERS = frozenset(
+    {"bigbird_pegasus", "blenderbot", "blenderbot-small", "encoder-decoder", "fsmt", "led", "longt5", "m2m_100", "mvp"}
+    | {"nllb-moe", "pegasus_x", "plbart", "prophetnet", "switch_transformers", "umt5"}
+)
+
+
+BY_HAND = (
+    "Compute its attention yourself and draw it with mha_viz.Attention.from_tensors(outputs.attentions, tokens), or "
+    "choose another model."
+)
+
+
+def is_listed(family: str) -> bool:
+    """Whether a family has a row; of all others only the weights are read (:mod:`mha_viz.models.unlisted`)."""
+    return family in FAMILIES or family in ENCODER_DECODERS
+
+
+def weights_only(family: str) -> ModelUnsupported:
+    """The error where more is asked of a model without a row than its weights."""
+    return ModelUnsupported(
+        f"Of models of the family {family} only the attention weights are read (weights only): norms, parts of a "
+        "score, switching heads off, predictions and the steps inside a head need a row that says where a family keeps "
+        "them.",
+        "Look at its weights, or choose a model of a family such as BERT, GPT-2 or Llama.",
+    )
+
+
 def family_of(config: Any, attention: int = 0) -> Family:
-    """The family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's."""
+    """The family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's. Raises
+    ModelUnsupported for a family without a row."""
     if config.model_type in FAMILIES:
         return FAMILIES[config.model_type]
+    if config.model_type not in STACKS:
+        raise weights_only(config.model_type)
     encoder, decoder = STACKS[config.model_type]
     return decoder[attention % 2] if config.is_decoder else encoder
 

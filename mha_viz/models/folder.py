@@ -20,7 +20,14 @@ from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
 from mha_viz.model_names import name_in_config, quote_model
 from mha_viz.models import families, pipeline
 from mha_viz.models.catalog import Model
-from mha_viz.models.families import ENCODER_DECODERS, FAMILIES, Sizes
+from mha_viz.models.families import (
+    BY_HAND,
+    ENCODER_DECODERS,
+    FAMILIES,
+    OTHER_ENCODER_DECODERS,
+    Sizes,
+    is_listed,
+)
 from mha_viz.models.storage import INDEX, WEIGHTS
 from mha_viz.quotes import quoted
 from mha_viz.request import PARTS
@@ -29,6 +36,7 @@ SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 TOKENIZERS = (  # any of these rows is enough
     {"tokenizer.json"},
     {"vocab.txt"},
+    {"vocab.txt", "bpe.codes"},  # BERTweet, PhoBERT
     {"vocab.json", "merges.txt"},
     {"spiece.model"},
     {"sentencepiece.bpe.model"},
@@ -52,6 +60,7 @@ _DTYPE_BYTES = MappingProxyType(
 # contain several; and the largest value that a real model can have.
 _SIZES: tuple[Sizes, ...] = tuple(family.sizes for family in FAMILIES.values())
 _SIZES += tuple(stack for stacks in ENCODER_DECODERS.values() for stack in stacks)
+_SIZES += (Sizes("n_layers", "attention_heads", "emb_dim", positions="max_seq_len"),)  # of families without a row
 _LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
     tuple(dict.fromkeys(names)) for names in zip(*_SIZES, strict=True)
 )
@@ -68,7 +77,12 @@ _LIMITS = MappingProxyType(
     | dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 131_072)
     | {"rotary_dim": 1_024, "window_size": 1_000_000}
 )
-READABLE = (*FAMILIES, *ENCODER_DECODERS)
+_FAMILY = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}", re.IGNORECASE)
+NO_ATTENTION = frozenset({"falcon_mamba", "fnet", "hyena", "mamba", "mamba2", "rwkv", "xlstm"})
+# Of a family without a row: the names of numbers by which a model repeats something, and what these and all others may
+# be at most. The size that they describe is compared with the files again when the model is opened.
+_REPEATS = re.compile("(layers?|blocks?|depths?|stages?|experts)$")
+_MOST_REPEATS, _MOST_OTHER, _DEEPEST = 1_024, 2**24, 4
 # ALBERT stores one layer for twelve; no valid model has more layers than this many times the weights it contains.
 _SHARING = 32
 _SPARE_PARAMETERS = 10_000_000
@@ -80,13 +94,14 @@ Stamps = frozenset[tuple[str, int, int, int]]
 class Facts(NamedTuple):
     """What the files of a folder say of its model, and its row. ``parts``: PARTS for an encoder–decoder, empty for one
     stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value; ``display_name``: what its
-    config calls it."""
+    config calls it; ``weights_only``: whether its family has no row, so that nothing but its weights can be read."""
 
     model: Model
     causal: bool
     parts: tuple[str, ...]
     heads_per_key: int
     display_name: str = ""
+    weights_only: bool = False
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
@@ -111,15 +126,31 @@ def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Fac
         raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
 
 
-def _facts(row: Model, config: Json, who: str) -> Facts:
+def config_of_text(config: Json) -> Json:
+    """The config of the model that reads text, inside that of one that reads images or sound, too."""
+    inner = config.get("text_config")
+    return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
+
+
+def _facts(row: Model, whole: Json, who: str) -> Facts:
+    config = config_of_text(whole)
     heads = _number(config, _HEADS)
     try:
-        shared = heads // families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
+        keys = families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
+        shared = heads // keys if keys else 1  # no number of heads: transformers fills it in
         causal = families.is_causal(SimpleNamespace(**config))
     except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelBroken(f"{who}: config.json contradicts itself.", "Get the file again.") from error
-    parts = PARTS if config["model_type"] in ENCODER_DECODERS else ()
-    return Facts(row, causal, parts, shared, name_in_config(row.name, config))
+    family = config.get("model_type", "")
+    parts = PARTS if _has_two_stacks(config) else ()
+    return Facts(row, causal, parts, shared, name_in_config(row.name, whole), not is_listed(family))
+
+
+def _has_two_stacks(config: Json) -> bool:
+    family = config.get("model_type")
+    if family in FAMILIES:
+        return False
+    return family in ENCODER_DECODERS or family in OTHER_ENCODER_DECODERS or config.get("is_encoder_decoder") is True
 
 
 FactsOf = Callable[[Path, Model, bool], Facts]
@@ -170,16 +201,21 @@ def stamps(folder: Path) -> Stamps:
 def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
     _check_tokenizer(folder, who)
     files = weight_files(folder, who)
-    elements = sum(_count_elements(f, who) for f in files)
-    described = _parameters(config)
-    if described > _SHARING * elements + _SPARE_PARAMETERS:
+    text = config_of_text(config)
+    check_described(_parameters(text), folder, who)
+    layers, heads, d_model = (_number(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
+    return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
+
+
+def check_described(described: int, folder: Path, who: str, sharing: int = _SHARING) -> None:
+    """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
+    elements = sum(_count_elements(file, who) for file in weight_files(folder, who))
+    if described > sharing * elements + _SPARE_PARAMETERS:
         raise ModelBroken(
             f"{who}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
             "The two do not belong together. Get the folder again.",
         )
-    layers, heads, d_model = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
-    megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
-    return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
 
 
 def read_object(path: Path, limit: int, who: str) -> Json:
@@ -208,19 +244,47 @@ def check_config(config: Json, who: str) -> None:
     if "auto_map" in config:
         raise custom_code(who)
     family = config.get("model_type")
-    if not isinstance(family, str) or family not in READABLE:
+    if not isinstance(family, str) or not _FAMILY.fullmatch(family):
         given = quoted(family) if isinstance(family, str) else "no family"
         raise ModelUnsupported(
-            f"{who}: its config.json names {given} as model_type, which cannot be drawn.",
-            f"These can: {', '.join(READABLE)}.",
+            f"{who}: its config.json names {given} as model_type, which transformers does not know.", BY_HAND
         )
+    if family in NO_ATTENTION:
+        raise no_attention(who, family)
     if "quantization_config" in config:
         raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")
+    if not is_listed(family):
+        _check_every_number(config, who)
+        return
     for name, limit in _LIMITS.items():
         _check_number(config.get(name), name, limit, who)
     for names in (_LAYERS, _HEADS, _WIDTH, ("vocab_size",)):
         if not _number(config, names):
             raise ModelBroken(f"{who}: config.json has no {names[0]}.", "Get the file again.")
+
+
+def _check_every_number(config: Json, who: str, depth: int = 0) -> None:
+    """Check the numbers of a config of a family without a row, and of those that it contains, by their names."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            if "auto_map" in value:
+                raise custom_code(who)
+            if depth == _DEEPEST:
+                raise ModelBroken(f"{who}: config.json is nested too deeply.", "Get the file again.")
+            _check_every_number(value, who, depth + 1)
+        elif name in _LIMITS and name not in _POSITIONS:
+            _check_number(value, name, _LIMITS[name], who)
+        elif type(value) is int:
+            most = _MOST_REPEATS if _REPEATS.search(name) else _MOST_OTHER
+            if abs(value) > most:
+                _check_number(value, name, most, who)
+
+
+def no_attention(who: str, family: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"{who} has no attention: models of the family {family} mix tokens in another way.",
+        "Choose a model with attention heads, such as BERT or GPT-2.",
+    )
 
 
 def _check_number(value: object, name: str, limit: int, who: str) -> None:
@@ -244,7 +308,7 @@ def _parameters(config: Json) -> int:
     attention = 4 * d * max(d, heads * _number(config, ("head_dim", "d_kv")))
     feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
     rows = sum(_number(config, names) for names in (("vocab_size",), _POSITIONS, ("type_vocab_size",)))
-    if config.get("model_type") in ENCODER_DECODERS:
+    if _has_two_stacks(config):
         return layers * (3 * attention + 2 * feed_forward) + rows * d
     return layers * (attention + feed_forward) + rows * d
 

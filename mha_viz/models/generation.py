@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
+from mha_viz.models.opening import own_or_decoder_s
+
 MOST = 64  # the most tokens of a generated target
 
 
@@ -43,7 +45,7 @@ def _is_list(value: object) -> bool:
 
 def _token(model: Any, value: object) -> int | None:
     """The token, if the model has it."""
-    return value if type(value) is int and 0 <= value < int(model.config.vocab_size) else None
+    return value if type(value) is int and 0 <= value < own_or_decoder_s(model.config, "vocab_size") else None
 
 
 def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> list[int]:

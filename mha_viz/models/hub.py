@@ -36,7 +36,7 @@ from mha_viz.files import digests, passing_folder
 from mha_viz.files.assets import asset
 from mha_viz.model_names import quote_model
 from mha_viz.models import budget, snapshots
-from mha_viz.models.catalog import Model, hosted, hub_ids, only_here
+from mha_viz.models.catalog import Model, check_form, hosted, hub_ids, only_here
 from mha_viz.models.folder import (
     SETTINGS,
     SHARD,
@@ -277,6 +277,7 @@ def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
 
 def _needed(names: Collection[str], who: str) -> list[str]:
     """The files to download, config.json first and weights last."""
+    check_form(names, who)
     if "config.json" not in names:
         raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", OTHER)
     if not has_tokenizer(names):

@@ -27,6 +27,7 @@ class InParts:
     revision: str
     layers: int
     heads: int
+    layer_numbers: tuple[int, ...]  # by which heads are named
     _model: Any
     _typed: bool
 
@@ -79,7 +80,7 @@ class InParts:
         self, text: str, head: AnyHead, query: int, keys: Sequence[int], *, pair: str = "", words: Sequence[str] = ()
     ) -> tuple[ScoreParts, ...]:
         """:meth:`score_parts` for each of several keys, in one pass."""
-        one = Head.among(head, self.layers, self.heads, self.name)
+        one = Head.among(head, self.layer_numbers, self.heads, self.name)
         with one_blas_thread:
             ((trace, parts),) = self.in_parts(self.pieces(text, pair, words), [one.layer])
             return score_parts(trace, parts, one, query, keys)

@@ -13,11 +13,19 @@ import torch
 
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWarning, warn
+from mha_viz.heads import every_layer
 from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
 from mha_viz.models.families import is_causal
 from mha_viz.models.folder import look_at
-from mha_viz.models.opening import piece_limit, reports_silenced, torch_device, torch_dtype, weights_digest
+from mha_viz.models.opening import (
+    own_or_decoder_s,
+    piece_limit,
+    reports_silenced,
+    torch_device,
+    torch_dtype,
+    weights_digest,
+)
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
 from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import DTYPES, in_dtype
@@ -42,7 +50,8 @@ class LoadedModel(ABC):
         self.revision = in_dtype(revision, self.dtype)
         self.family: str = config.model_type
         self.layers, self.heads = shape
-        self.d_model = int(config.hidden_size)
+        self.layer_numbers = every_layer(self.layers)  # by which heads are named
+        self.d_model = int(own_or_decoder_s(config, "hidden_size"))
         self.limit = piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
         self.device = device
@@ -52,6 +61,20 @@ class LoadedModel(ABC):
         self.causal = is_causal(config)  # no token attends to a later one (GPT-2)
         self._model = model.to(torch_device(device))
         self._tokenizer = Tokenizer(vocabulary, name, self.limit, pairs=not self.parts)
+
+    @property
+    def has_every_layer(self) -> bool:
+        """Whether all layers of the model have attention, so that these are 0, 1, …"""
+        return self.layer_numbers == every_layer(self.layers)
+
+    def check_every_layer(self, what: str) -> None:
+        """Raise ModelUnsupported, with ``what`` cannot be measured, for a model of which only some layers have
+        attention."""
+        if not self.has_every_layer:
+            raise ModelUnsupported(
+                f"{quote_model(self.name)} has attention in some of its layers, so {what} cannot be measured.",
+                "Measure a profile of it, or choose another model.",
+            )
 
     @classmethod
     def from_folder(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from mha_viz.errors import ModelUnreachable, SettingError
@@ -14,12 +15,21 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
 from mha_viz.models.folder import look_at
 from mha_viz.models.opening import torch_device, torch_dtype
+from mha_viz.models.unlisted import Unlisted, UnlistedEncoderDecoder
 from mha_viz.quotes import quoted
 from mha_viz.request import DTYPES, dtype_of
 
 __all__ = ["AnyModel", "ModelOrName", "as_measured", "from_folder", "load", "name_of", "one_stack"]
 
 MOST_CHARACTERS = 200  # characters
+KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  # by two stacks, and weights only
+    {
+        (False, False): Encoder,
+        (False, True): Unlisted,
+        (True, False): EncoderDecoder,
+        (True, True): UnlistedEncoderDecoder,
+    }
+)
 
 
 ModelOrName: TypeAlias = str | os.PathLike[str] | AnyModel  # a path is that of a folder
@@ -88,7 +98,8 @@ def from_folder(
     display_name: str = "",
 ) -> AnyModel:
     """The model in ``folder``. Raises as :meth:`mha_viz.models.loaded.LoadedModel.from_folder`."""
-    kind: type[AnyModel] = EncoderDecoder if look_at(folder).parts else Encoder
+    facts = look_at(folder)
+    kind: type[AnyModel] = KINDS[bool(facts.parts), facts.weights_only]
     return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype, display_name=display_name)
 
 

@@ -15,15 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import MODEL_MAPPING, AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import (
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 from transformers.utils import logging as transformers_logging
 
 from mha_viz import process
 from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError, shorten_value
 from mha_viz.model_names import quote_model
 from mha_viz.models import budget, capture, marian, pipeline
-from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
-from mha_viz.models.folder import weight_files
+from mha_viz.models.aligned import AlignedTokenizer
+from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_listed
+from mha_viz.models.folder import MAX_CONFIG_BYTES, check_described, no_attention, read_object, weight_files
 from mha_viz.models.rewritten import rewrite
 from mha_viz.models.shards import of_other_type
 from mha_viz.quotes import quoted
@@ -31,6 +40,7 @@ from mha_viz.request import DTYPES
 
 MAX_PIECES = 1024  # more than this cannot be drawn
 BYTES = 4  # bytes of a weight
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # some say −1, XLNet, or nothing: no limit
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
 # The verbosity of transformers is global, so only one thread at a time changes it.
 _one_opening = threading.Lock()
@@ -86,33 +96,87 @@ _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
     """Model and tokenizer with one stack of layers, as transformers reads them from the folder."""
-    config = AutoConfig.from_pretrained(folder, **_LOCAL)
+    config = _config(folder, name, MODEL_MAPPING)
+    text = getattr(config, "text_config", None) or config  # of a model that reads images or sound, too
     if config.is_encoder_decoder:
         raise ModelUnsupported(
             f"{quote_model(name)} is an encoder–decoder ({config.model_type}) of a family that cannot be drawn.",
             f"These can: {', '.join(ENCODER_DECODERS)}.",
         )
-    if FAMILIES[config.model_type].probabilities and dtype != torch.float32:
+    _check_dtype(text.model_type, name, dtype)
+    tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
+    _check_size(AutoModel, folder, config, name)
+    model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
+    if text is not config:
+        model = _part(model, text, name)
+        model.set_attn_implementation(capture.implementation(text.model_type))
+    return simplified(model).eval(), tokenizer
+
+
+def _config(folder: Path, name: str, mapping: Any) -> Any:
+    """The config of a model that transformers has. Raises ModelUnsupported for others."""
+    try:
+        config = AutoConfig.from_pretrained(folder, **_LOCAL)
+    except ValueError as error:
+        if "model_type" not in str(error) and "model type" not in str(error):
+            raise
+        family = quoted(str(read_object(folder / "config.json", MAX_CONFIG_BYTES, name)["model_type"]))
+        problem = f"The installed transformers does not know the family {family} of {quote_model(name)}."
+        raise ModelUnsupported(problem, BY_HAND) from error
+    if type(config) not in mapping:
+        raise ModelUnsupported(
+            f"{quote_model(name)} ({config.model_type}) is not a model that reads text and returns attention.", BY_HAND
+        )
+    text = getattr(config, "text_config", None) or config
+    parts = (text, getattr(text, "encoder", None), getattr(text, "decoder", None))
+    if not any(getattr(part, "num_attention_heads", 0) for part in parts):
+        raise no_attention(quote_model(name), text.model_type)
+    return config
+
+
+def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
+    """Raise ModelUnsupported where weights are rounded in types other than float32."""
+    is_rounded = not is_listed(family) or (family in FAMILIES and FAMILIES[family].probabilities)
+    if is_rounded and dtype != torch.float32:
         raise ModelUnsupported(
             f"{quote_model(name)} can be read in float32 only: transformers rounds the weights of its family "
-            f"({config.model_type}) before they can be recorded.",
+            f"({family}) before they can be recorded.",
             "Leave dtype out, or choose another model.",
         )
-    tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
-    model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
-    return simplified(model).eval(), tokenizer
+
+
+def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
+    """Raise ModelBroken for a config of a family without a row that describes a larger model than the files hold."""
+    if is_listed(config.model_type):
+        return  # its numbers have names that were checked before
+    with torch.device("meta"):
+        model = kind.from_config(config)
+    described = sum(weights.numel() for weights in model.parameters())
+    check_described(described, folder, quote_model(name), 1)
+
+
+def _part(model: Any, config: Any, name: str) -> Any:
+    """The model of the text inside a larger one. Raises ModelUnsupported if there is none."""
+    inner = [
+        part for part in model.modules() if isinstance(part, PreTrainedModel) and type(part.config) is type(config)
+    ]
+    if not inner or inner[0] is model:
+        raise ModelUnsupported(f"{quote_model(name)} has no model of its own for text.", BY_HAND)
+    return inner[0]
 
 
 def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any, bool]:
     """An encoder–decoder with its language-model head, the tokenizers of its source and of its target, and whether its
     files contain everything that generation needs."""
-    config = AutoConfig.from_pretrained(folder, **_LOCAL)
+    config = _config(folder, name, AutoModelForSeq2SeqLM._model_mapping)
+    _check_dtype(config.model_type, name, dtype)
     if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
         raise ModelUnsupported(
             f"{quote_model(name)} has a vocabulary for each of its two languages, which cannot be read.",
             "Choose another model.",
         )
     source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
+    _check_size(AutoModelForSeq2SeqLM, folder, config, name)
     model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name, dtype)
     return model.eval(), source, target, not missing
 
@@ -133,9 +197,9 @@ def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
 
 def _checked(tokenizer: Any, name: str) -> Any:
     if not tokenizer.is_fast:
-        raise ModelUnsupported(
-            f"{quote_model(name)} has a tokenizer without character positions.", "Choose another model."
-        )
+        tokenizer.backend_tokenizer = AlignedTokenizer(tokenizer, name)
+        tokenizer.backend_tokenizer.check()
+        return tokenizer
     backend = tokenizer.backend_tokenizer  # as built from all its files
     steps = {section: getattr(backend, section) for section in pipeline.SECTIONS}
     pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quote_model(name))
@@ -174,6 +238,12 @@ def simplified(model: Any) -> Any:
     return rewrite(model)
 
 
+def own_or_decoder_s(config: Any, number: str) -> int:
+    """A number of a config, or of its decoder's if each stack has a config of its own."""
+    stated = getattr(config, number, None)
+    return int(getattr(config.decoder, number) if stated is None else stated)
+
+
 def weights_digest(folder: Path) -> str:
     """An identifier of the weights: the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the
     files."""
@@ -192,8 +262,9 @@ def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
     attention computes full attention up to its blocks (704 pieces in the published models) and beyond that something
     that has no weight for every pair. Raises SettingError."""
     config = model.config
-    positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or MAX_PIECES
-    positions = positions if positions > 0 else MAX_PIECES  # XLNet has no limit, and says −1
+    parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
+    stated = [getattr(part, each, None) for part in parts for each in _POSITIONS]
+    positions = min((number for number in stated if type(number) is int and number > 0), default=MAX_PIECES)
     table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
     padding = getattr(table, "padding_idx", None)
     if padding is not None:

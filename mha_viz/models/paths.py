@@ -32,7 +32,7 @@ def ending(encoder: Encoder, to: AnyHead, side: str, exact: bool) -> Head | None
             missing if to == "" else f"{quoted(str(side))} is not a side of a head.",
             f"Name a head (to=, --to) and one of {', '.join(SIDES)} (side=, --side).",
         )
-    head = Head.among(to, encoder.layers, encoder.heads, encoder.name)
+    head = Head.among(to, encoder.layer_numbers, encoder.heads, encoder.name)
     if not head.layer:
         raise SettingError(f"No head is earlier than {head}.", "Choose one of a later layer.")
     return head

@@ -22,7 +22,16 @@ from mha_viz.errors import ModelUnsupported, UnknownHead
 from mha_viz.model_names import quote_model
 from mha_viz.models.capture import Tap
 from mha_viz.models.distances import RELATIVE
-from mha_viz.models.families import Family, attention_of, family_of, holds, key_heads, opaque
+from mha_viz.models.families import (
+    Family,
+    attention_of,
+    family_of,
+    holds,
+    is_listed,
+    key_heads,
+    opaque,
+    weights_only,
+)
 from mha_viz.models.linear import PackedLinear, Rows
 from mha_viz.text import TokenizedText
 
@@ -54,6 +63,8 @@ class Opened:
     """
 
     def __init__(self, model: Any, name: str, layer: int, layers: int, apart: bool = False) -> None:
+        if not is_listed(model.config.model_type):
+            raise weights_only(model.config.model_type)
         if not 0 <= layer < layers:
             raise UnknownHead(f"Layer {layer} does not exist: {name} has {layers}.", f"Choose 0 to {layers - 1}.")
         if model.dtype != torch.float32:

@@ -11,6 +11,7 @@ from mha_viz.attention import Weights
 from mha_viz.attention.parts import OfKeys, Parts
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, TextError
+from mha_viz.heads import every_layer
 from mha_viz.model_names import quote_model, short_name
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import STACKS
@@ -36,6 +37,7 @@ class SourceStack(InParts):
                 "Choose one of these, or a model with one stack of layers, such as BERT.",
             )
         self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
+        self.layer_numbers = every_layer(self.layers)
         self._whole, self._model, self._typed = whole, stack, False
 
     def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
@@ -68,6 +70,7 @@ class TargetStack(InParts):
         self, whole: EncoderDecoder, source: SourceStack, stack: Any, texts: tuple[TextPieces, TextPieces], part: str
     ) -> None:
         self.name, self.revision, self.layers, self.heads = whole.name, whole.revision, whole.layers, whole.heads
+        self.layer_numbers = every_layer(self.layers)
         self._whole, self._source, self._model, self._part = whole, source, stack, part
         self._read, self._target = texts
 

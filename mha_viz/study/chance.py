@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from mha_viz.analysis.chance import COREFERENCE, KIND, SYNTAX, ChanceRoles
+from mha_viz.analysis.chance import COREFERENCE, KIND, PERMUTATION, SYNTAX, ChanceRoles
 from mha_viz.analysis.established import establish
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import ESTABLISHED
@@ -20,6 +20,7 @@ from mha_viz.corpus.sources import Source, open_corpus
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import CorpusError, SettingError, shorten_value
 from mha_viz.models import catalog
+from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.study.kind_null import OfKinds, roles_of_draws
 from mha_viz.study.plan import BATCH
@@ -29,6 +30,8 @@ from mha_viz.study.sums import PASSES
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from mha_viz.study.cluster.engine import OnCluster
 
 PARTS = 1000  # of the progress of one corpus
 FOLDER = ".kinds-"  # what an unfinished study has counted of each corpus
@@ -92,44 +95,65 @@ def chance_roles(
     if keeps not in ("", KIND) or (keeps and role != SYNTAX):
         given = f"{shorten_value(keeps, 60)!r} cannot be kept for roles of {role}."
         raise SettingError(given, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
-    corpora = [treebank(source, role) for source in (*(() if also is None else (also,)), corpus)]
-    encoder, engine, show = one_stack(model, device), Here(batch), progress or (lambda _: None)
-    names = tuple(one.name for one in corpora)
+    sources = [corpus] if also is None else [also, corpus]
+    corpora = [treebank(source, role) for source in sources]
+    encoder, show = one_stack(model, device), progress or (lambda _: None)
     if keeps:
-        kind, sources = (
-            OfKinds(draws, seed, by_half=len(corpora) == 1),
-            [one for one in (also, corpus) if one is not None],
-        )
-        folders = [None if resume is None else Path(resume) / f"{FOLDER}{number}" for number in range(len(sources))]
-        tells = [partial(_tell, show, number, len(sources)) for number in range(len(sources))]
-        if client is None:
-            sums = [
-                sums_of([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=tell)
-                for opened, folder, tell in zip(corpora, folders, tells, strict=True)
-            ]
-        else:
+        kind, cluster = OfKinds(draws, seed, by_half=also is None), None
+        if client is not None:
             from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
 
             cluster = OnCluster(client, batch)
-            sums = [
-                cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show)
-                for source, folder in zip(sources, folders, strict=True)
-            ]
-        for folder in filter(None, folders):
-            shutil.rmtree(folder, ignore_errors=True)
-        observed, *drawn = roles_of_draws(kind, sums)
-        return ChanceRoles(observed, tuple(drawn), names, role, KIND)
-    if client is not None:
+        counts = _of_kinds(sources, corpora, encoder, kind, resume, batch, show, cluster)
+    elif client is not None:
         raise SettingError("Permutations are studied in this process.", "Leave out client=, or keep the kind of words.")
-    studies = len(corpora) * (1 + draws)
-    counts: list[int] = []
+    else:
+        counts = _of_permutations(corpora, encoder, role, draws, seed, batch, show)
+    return ChanceRoles(counts[0], tuple(counts[1:]), tuple(one.name for one in corpora), role, keeps or PERMUTATION)
+
+
+def _of_kinds(
+    sources: Sequence[Source],
+    corpora: Sequence[Corpus],
+    encoder: Encoder,
+    kind: OfKinds,
+    resume: str | os.PathLike[str] | None,
+    batch: int,
+    show: Callable[[Progress], None],
+    cluster: OnCluster | None,
+) -> list[int]:
+    """How many roles the corpora name, and how many each draw of other words of the same kind."""
+    folders = [None if resume is None else Path(resume) / f"{FOLDER}{number}" for number in range(len(sources))]
+    sums = []
+    for number, (source, opened, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
+        if cluster:
+            sums.append(cluster.sums(encoder, cluster.open(source), folder, PASSES[:1], kind, show))
+        else:
+            tell = partial(_tell, show, number, len(sources))
+            sums.append(sums_of([encoder], opened, kind, resume=folder, keep=True, batch=batch, progress=tell))
+    for folder in filter(None, folders):
+        shutil.rmtree(folder, ignore_errors=True)
+    return roles_of_draws(kind, sums)
+
+
+def _of_permutations(
+    corpora: Sequence[Corpus],
+    encoder: Encoder,
+    role: str,
+    draws: int,
+    seed: int,
+    batch: int,
+    show: Callable[[Progress], None],
+) -> list[int]:
+    """How many roles the corpora name, and how many each permutation of them."""
+    studies, counts = len(corpora) * (1 + draws), list[int]()
     for draw in range(1 + draws):
         profiles: list[Profile] = []
         for of_draw in [NULLS[role].permute(one, seed + draw - 1) for one in corpora] if draw else corpora:
             tell = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
-            profiles.append(engine.study(encoder, of_draw, control=False, progress=tell))
+            profiles.append(Here(batch).study(encoder, of_draw, control=False, progress=tell))
         counts.append(_roles(profiles, role))
-    return ChanceRoles(counts[0], tuple(counts[1:]), names, role)
+    return counts
 
 
 def treebank(source: Source, role: str = SYNTAX) -> Corpus:

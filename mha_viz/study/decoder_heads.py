@@ -95,6 +95,7 @@ def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
 
 def check(encoder: Encoder, length: int, draws: int) -> None:
     """Raise ModelUnsupported or SettingError for what :func:`decoder_heads` cannot measure."""
+    encoder.check_every_layer("heads on repeated sequences")
     if not encoder.causal:
         raise ModelUnsupported(
             f"{quote_model(encoder.name)} is not a causal model: its tokens attend to later ones too.",

@@ -81,7 +81,7 @@ def grouping(
     check_most(most)
     if not 2 <= links <= MOST_LINKS:
         raise SettingError(f"links is {shorten_value(links)}.", f"Draw 2 to {MOST_LINKS:,} links.")
-    chosen = Head.among(head, encoder.layers, encoder.heads, encoder.name)
+    chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)
     return _grouping(encoder, corpus, chosen, recipes or find_recipes(encoder.name, encoder.revision), most, links)
@@ -90,7 +90,7 @@ def grouping(
 def _grouping(
     encoder: Encoder, corpus: Corpus, head: Head, recipes: Recipes | None, most: int, links: int
 ) -> Steps[LinkGroups]:
-    texts, place = numbered(encoder, corpus, most), head.place(encoder.heads)
+    texts, place = numbered(encoder, corpus, most), head.place(encoder.heads, encoder.layer_numbers)
     if not texts:
         raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
     encoder.trace("", layer=head, words=texts[0][1].sentence.forms)  # refused before the corpus is read

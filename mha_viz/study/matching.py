@@ -11,6 +11,7 @@ from mha_viz.attention import Attention, Weights
 from mha_viz.corpus.sampling import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
+from mha_viz.heads import every_head
 from mha_viz.model_names import short_name
 from mha_viz.models.loading import ModelOrName, one_stack
 from mha_viz.study.plan import plan
@@ -66,7 +67,8 @@ def match_heads(
             progress(Progress(done, len(same)))
     assert sums is not None  # there is a sentence
     rows = sum(len(text.ids) for text, _ in same)
-    return matches(encoders[0].name, encoders[1].name, sums, rows, *(encoder.heads for encoder in encoders))
+    heads = (every_head(encoder.layer_numbers, encoder.heads) for encoder in encoders)
+    return matches(encoders[0].name, encoders[1].name, sums, rows, *heads)
 
 
 def _on_text(one: object, other: object) -> HeadMatches:
@@ -80,7 +82,7 @@ def _on_text(one: object, other: object) -> HeadMatches:
     if texts != others:
         raise ShapeError("The readings are of different tokens.", "Give two readings of one text.")
     sums = _divergences(one.weights, other.weights)
-    return matches(one.model, other.model, sums, len(one.queries), one.heads, other.heads)
+    return matches(one.model, other.model, sums, len(one.queries), one.every_head(), other.every_head())
 
 
 def _divergences(one: Weights, other: Weights) -> Divergences:

@@ -95,8 +95,8 @@ def paired_roles(
     return _differences(treebank(corpus), encoder, other, pairs, progress)
 
 
-def _shape(encoder: Encoder) -> tuple[int, int, str]:
-    return encoder.layers, encoder.heads, encoder.name
+def _shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:
+    return encoder.layer_numbers, encoder.heads, encoder.name
 
 
 def _differences(
@@ -138,7 +138,7 @@ def _rights(
     read, of ``total``."""
     questions = dict.fromkeys(every)
     heads = sorted({question.head for question in questions})
-    flat = np.array([head.layer * encoder.heads + head.head for head in heads])
+    flat = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
     rights: dict[_Question, dict[int, Sequence[bool]]] = defaultdict(dict)
     for done, (number, block) in enumerate(word_blocks(encoder, corpus), 1):
         pointed = pointers(block[flat])

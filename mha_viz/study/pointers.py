@@ -29,6 +29,8 @@ def word_blocks(encoder: Encoder, corpus: Corpus, only: Head | None = None) -> I
     for numbers in batches(texts, todo, encoder.layers * encoder.heads):
         pieces = [text for i in numbers if (text := texts[i]) is not None]
         weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
-        flat = weights.reshape(-1, *weights.shape[2:]) if only is None else weights[only.layer, only.head][None]
+        flat = weights.reshape(-1, *weights.shape[2:])
+        if only is not None:
+            flat = flat[[only.place(encoder.heads, encoder.layer_numbers)]]
         for at, number in enumerate(numbers):
             yield number, word_block(flat[:, at], pieces[at].words)

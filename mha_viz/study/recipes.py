@@ -184,7 +184,8 @@ class _Study:
         return self.encoder, self.encoder.untrained(SEED)
 
     def check(self) -> None:
-        """Raise CorpusError for a corpus of which nothing can be read."""
+        """Raise CorpusError for a corpus of which nothing can be read, ModelUnsupported for a hybrid."""
+        self.encoder.check_every_layer("recipes")
         for corpus in self.corpora:
             if next(_numbered(self.encoder, corpus, self.most), None) is None:
                 raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")

@@ -90,7 +90,7 @@ def searching(
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
     if not 1 <= most <= MOST_LISTED:
         raise SettingError(f"most is {most}.", f"List 1 to {MOST_LISTED:,} sentences.")
-    chosen = Head.among(head, encoder.layers, encoder.heads, encoder.name)
+    chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     conditions.check(corpus)
     return _searching(encoder, corpus, chosen, conditions, most)
 

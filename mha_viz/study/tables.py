@@ -24,6 +24,7 @@ from mha_viz.analysis.syntax import DIRECTIONS, Gold, best_offset
 from mha_viz.attention import Head
 from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.heads import every_head
 from mha_viz.model_names import display_name_of
 from mha_viz.models.encoder import Encoder
 from mha_viz.study.gap import nearest_name
@@ -75,6 +76,7 @@ def facts(encoder: Encoder, corpus: Corpus | Gap, sums: Sums, seed: int) -> dict
         "revision": encoder.revision,
         "layers": encoder.layers,
         "heads": encoder.heads,
+        **({} if encoder.has_every_layer else {"layer_numbers": list(encoder.layer_numbers)}),
         "corpus": corpus.name,
         "sha256": corpus.digest,
         "counts": {name: count for name, count in sums.counted.items() if name != "left_out"},
@@ -98,7 +100,7 @@ def _version(name: str) -> str:
 
 def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
     """All tables that the corpus allows, for the trained and for the untrained weights."""
-    heads = [Head(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
+    heads = [*every_head(encoder.layer_numbers, encoder.heads)]
     corpus = measured.corpus
     has_trees, has_chains = (isinstance(corpus, Corpus) and has for has in _annotations(corpus))
     syntax = _syntax(measured) if has_trees else None
@@ -115,7 +117,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
     trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
     trained |= with_q(trained, "candidates", "roles")
-    trained |= _evidence(measured.sums, trained, encoder.heads)
+    trained |= _evidence(measured.sums, trained, heads)
     if measured.untrained is None:
         return trained, {}
     untrained = _pass_tables(measured.untrained, heads, measured)
@@ -125,7 +127,7 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
 
 
-def _evidence(sums: Sums, roles_of_heads: dict[str, pd.DataFrame], heads: int) -> dict[str, pd.DataFrame]:
+def _evidence(sums: Sums, roles_of_heads: dict[str, pd.DataFrame], heads: list[Head]) -> dict[str, pd.DataFrame]:
     """The cases recorded for each role and candidate."""
     if sums.selection is None:
         return {}

@@ -251,8 +251,9 @@ class ModelService:
     def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
         """The heads that differ least from ``head``, most similar first, with the divergence in nats."""
         distances = from_head(attention, head)
-        others = nearest(distances, head.place(attention.heads), count)
-        return [(Head(*divmod(other, attention.heads)), float(distances[other])) for other in others]
+        others = nearest(distances, attention.place(head), count)
+        every = attention.every_head()
+        return [(every[other], float(distances[other])) for other in others]
 
     def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
         """The head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
@@ -260,11 +261,13 @@ class ModelService:
         If the words of the two do not correspond one to one, it is the head with the same number, or the nearest number
         that exists.
         """
+        layer = max((one for one in other.layer_numbers if one <= head.layer), default=other.layer_numbers[0])
+        closest = Head(layer, min(head.head, other.heads - 1))
         if attention.is_cross or other.is_cross:
-            return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
+            return closest, None
         place = align(attention.text, other.text).place
         if place != tuple(range(len(other.text.groups))):
-            return Head(min(head.layer, other.layers - 1), min(head.head, other.heads - 1)), None
+            return closest, None
         matrix, words = attention.by_words()[head], other.by_words()
         nats, best = min((divergence(matrix, words[one]), one) for one in other.every_head())
         return best, nats

@@ -169,13 +169,14 @@ def open_on_first_view() -> dict[str, str]:
 def opened_first(what: Url, attention: Attention) -> OpenHead:
     """What is open if the URL names no head."""
     if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
-        return OpenHead(f"L{attention.layers - 1}H0")
+        return OpenHead(str(attention.every_head()[-1]))
     case = what.where.case
     if case and not attention.is_cross and case.head in attention.every_head():
         places = (place for place, token in enumerate(attention.text.tokens) if token.word == case.word)
         place = next(places, None)
         return OpenHead(str(case.head), None if place is None else f"{case.axis}{place}")
-    return _opened_first(what, attention.model)
+    begin = _opened_first(what, attention.model)
+    return begin if Head.parse(begin.head) in attention.every_head() else OpenHead(str(attention.every_head()[0]))
 
 
 def linked_head(what: Url, attention: Attention, page: str) -> Head:

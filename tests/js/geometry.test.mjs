@@ -68,6 +68,17 @@ test("heads are counted from 0, and from 1 as in papers", () => {
   for (let head = 0; head < 384; head++) assert.equal(headIndex(headName(r, head), r), head);
 });
 
+test("layers keep the numbers of the model where a reading has some of them", () => {
+  const r = reading({ layers: 2, heads: 2, layer_numbers: [3, 7], start: {} });
+  assert.deepEqual([headName(r, 3), mapName(r, 3), paperMapName(r, 3)], ["L7H1", "L7H1", "8-2"]);
+  assert.deepEqual([headIndex("L7H1", r), headIndex("L1H1", r), headIndex("L8H0", r)], [3, null, null]);
+  const opened = parseView(query({ head: "L7H0", on: "1" }), r);
+  assert.deepEqual([opened.head, opened.on], [2, [2, 3]]);
+  const { head, on } = encodeView(opened, r);
+  assert.deepEqual([head, on], ["L7H0", "1"]);
+  assert.equal(encodeView(parseView(query({}), r), r).head, null);
+});
+
 test("a map is called by its head, or by its layer where rollout joins the heads", () => {
   const r = reading({ layers: 6, heads: 2 });
   assert.deepEqual([mapName(r, 7), paperMapName(r, 7)], ["L3H1", "4-2"]);

@@ -28,7 +28,7 @@ MAPS = ("map", "map_standing")  # a phone is in portrait format; both are drawn,
 
 def draw_head_map(attention: Attention, head: Head) -> list[PageChart]:
     """Show the map, its stress in words, the two lists, and the matrix that it is computed from. Returns the charts."""
-    heads = [Head(layer, i) for layer in range(attention.layers) for i in range(attention.heads)]
+    heads = [*attention.every_head()]
     if len(heads) < FEWEST:
         remark(f"A map needs at least {FEWEST} heads; this model has {len(heads)}.")
         return []

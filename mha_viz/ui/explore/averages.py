@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import streamlit as st
@@ -28,6 +29,8 @@ from mha_viz.ui.parts import remark, theme
 MOST = 50  # the most lines that are read
 MEASURED = 256  # readings whose measures are cached
 
+_Measured: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, and the measures of each
+
 
 def lines(what: Url) -> tuple[str, ...]:
     """The sentences of the text, one per line; none if it is a single line, a pair, or has gold annotation."""
@@ -49,11 +52,14 @@ def show_averages(what: Url, model_name: str, revision: str) -> list[PageChart]:
         if len(sentences) > MOST:
             remark(f"The first {MOST} of {len(sentences)} lines are read.")
         measured = _measured(model_name, sentences[:MOST])
-        return [_drawn(averages(measured), len(measured), cite_model(model_name, revision))] if measured else []
+        every = measured[0][0] if measured else ()
+        means = averages([values for _, values in measured])
+        return [_drawn(means, every, len(measured), cite_model(model_name, revision))] if measured else []
 
 
-def _measured(model: str, sentences: tuple[str, ...]) -> list[Mapping[str, PerHead]]:
-    """The measures of each sentence; one that cannot be read is left out, with a remark on why."""
+def _measured(model: str, sentences: tuple[str, ...]) -> list[_Measured]:
+    """The heads of the model, and the measures of each sentence; one that cannot be read is left out, with a remark on
+    why."""
     done = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):
@@ -65,12 +71,13 @@ def _measured(model: str, sentences: tuple[str, ...]) -> list[Mapping[str, PerHe
 
 
 @lasting(MEASURED)
-def _measures(request: Request) -> Mapping[str, PerHead]:
+def _measures(request: Request) -> _Measured:
     """The measures of one sentence, which was read before; cached, so callers must not change them."""
-    return measure_all(model_service().cached(verbs.read, request).result())
+    attention = model_service().cached(verbs.read, request).result()
+    return attention.every_head(), measure_all(attention)
 
 
-def _drawn(means: Mapping[str, PerHead], count: int, model: str) -> PageChart:
+def _drawn(means: Mapping[str, PerHead], every: Sequence[Head], count: int, model: str) -> PageChart:
     name = st.segmented_control(
         "Measure", list(METRICS), default="previous", key="averaged", required=True,
         format_func=lambda one: METRICS[one].label,
@@ -83,9 +90,9 @@ def _drawn(means: Mapping[str, PerHead], count: int, model: str) -> PageChart:
     chart = PageChart(
         f"Average per head: {metric.label}",
         f"average-{metric.name}",
-        lambda colours: head_grid(means[metric.name], unit, (), colours, written),
+        lambda colours: head_grid(_by_number(means[metric.name], every), unit, (), colours, written),
         about,
-        lambda: _table(means, about),
+        lambda: _table(means, every, about),
     )
     figure = legible(chart.draw(theme()))
     with st.container(key="wide_averages"):
@@ -93,6 +100,13 @@ def _drawn(means: Mapping[str, PerHead], count: int, model: str) -> PageChart:
             figure, key="averages_map", theme=None, config=CONFIG, width=int(figure.layout.width), alt=chart.label
         )
     return chart
+
+
+def _by_number(values: PerHead, every: Sequence[Head]) -> PerHead:
+    """[layer, head] with all layers up to the last, NaN for those that have no attention."""
+    spread: PerHead = np.full((every[-1].layer + 1, values.shape[1]), np.nan)
+    spread[sorted({head.layer for head in every})] = values
+    return spread
 
 
 def _percent(share: float) -> str:
@@ -103,10 +117,10 @@ def _nats(value: float) -> str:
     return "" if math.isnan(value) else decimal(value, 1)
 
 
-def _table(means: Mapping[str, PerHead], about: str) -> Table:
+def _table(means: Mapping[str, PerHead], every: Sequence[Head], about: str) -> Table:
     """A row per head with every measure."""
-    every = [Head(*map(int, place)) for place in np.ndindex(*next(iter(means.values())).shape)]
-    rows = [(str(head), *(_number(values[head]) for values in means.values())) for head in every]
+    columns = [values.ravel() for values in means.values()]
+    rows = [(str(head), *(_number(values[place]) for values in columns)) for place, head in enumerate(every)]
     return Table(("head", *means), tuple(rows), {"caption": about})
 
 

@@ -102,22 +102,22 @@ def _of_model(attention: Attention) -> tuple[tuple[Finding, ...], tuple[str, ...
 
 def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) -> dict[str, Any]:
     return {
-        "from": of.place(attention.heads),
-        "to": to.place(attention.heads),
+        "from": attention.place(of),
+        "to": attention.place(to),
         "side": side,
         "share": round(share, 4),
     }
 
 
 def _turn(attention: Attention, head: str, pin: str) -> dict[str, Any]:
-    return {"head": Head.parse(head).place(attention.heads), "pin": {"query": int(pin[1:]), "key": None}}
+    return {"head": attention.place(Head.parse(head)), "pin": {"query": int(pin[1:]), "key": None}}
 
 
 def _findings_in_words(attention: Attention, every: Iterable[Unusual]) -> list[dict[str, Any]]:
     """Findings for the browser."""
     return [
         {
-            "head": one.head.place(attention.heads),
+            "head": attention.place(one.head),
             "words": one.words,
             "pin": {"query": one.query, "key": one.key},
             "isUnusual": one.surprise < math.inf,
@@ -129,7 +129,7 @@ def _findings_in_words(attention: Attention, every: Iterable[Unusual]) -> list[d
 def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sentence | None) -> list[dict[str, Any]]:
     """The roles as a list, from whether each shows here; those of one head begin with the one that people look for
     most."""
-    roles = _in_words(tuple(shows), attention.heads)
+    roles = _in_words(tuple(shows), attention.heads, attention.layer_numbers)
     hits = _hits([*roles], attention, gold)
     badges = []
     for finding, words in roles.items():

@@ -294,9 +294,14 @@ def requested_reading(what: Url) -> Attention | None:
 
 
 def say_shared_keys(attention: Attention) -> None:
-    """One line on the groups of heads, for models that have such groups."""
+    """One line on models of which only the weights are read, and one on the groups of heads, where there are such."""
     with suppress(MhaVizError):  # the files are gone: the drawing stays
         of_files = facts(catalog.resolve(attention.model))
+        if of_files is not None and of_files.weights_only:
+            remark(
+                "Weights only: the parts of this model’s family are not known here, so norms, parts of a score, "
+                "switching heads off, predictions and the steps inside a head are refused."
+            )
         shared = of_files.heads_per_key if of_files is not None else 1
         if shared > 1:
             joined = " and " if shared == 2 else " to "

@@ -65,7 +65,7 @@ def _map(evidence: Evidence, head: Head | None, about: str) -> PageChart:
     recipes = of_heads(profile.model, str(profile.facts.get("revision", "")))
 
     def draw(theme: Theme) -> Any:
-        return role_map(findings, profile.shape, head, theme, recipes)
+        return role_map(findings, profile.heads(), head, theme, recipes)
 
     return PageChart(
         "Map of roles", "roles", draw, about, lambda: _table(overview.table_of_roles(evidence, kinds), about)

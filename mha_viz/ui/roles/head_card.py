@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from math import isnan
 from typing import Any, Literal, NamedTuple
 
 import streamlit as st
@@ -37,7 +38,7 @@ from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.study_progress import go_on, outcome
 
-OF_ALL_ROWS = "Relations concern too few words to show."
+OF_ALL_ROWS = "Each relation concerns few of its rows."
 LISTED = 8  # relations
 SHOWN = 4  # sentences for and against, each
 BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
@@ -99,13 +100,16 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
         st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
         _found_by(evidence, head)
+        recipe = recipes_of(evidence).get(head)
+        if recipe and not isnan(recipe.overlap):
+            st.markdown(f"**Its recipe**, chosen on other text, is {percent(recipe.overlap, 0)} the same.")
         used.show_use(_rows(evidence, "used", head))
         readable.show_sentences(model, evidence, head)
         link_groups.show_link_groups(model, evidence, head)
         link_search.show_link_search(model, evidence, head)
         relation = _relations(evidence, head)
         if relation is not None:
-            _sentences(model, head, evidence.profiles[0].shape[1], *relation)
+            _sentences(model, head, evidence.profiles[0].heads().index(head), *relation)
 
 
 def _patterns(evidence: Evidence, head: Head) -> None:
@@ -237,8 +241,8 @@ def _relations_of_built_in() -> frozenset[str]:
     return frozenset(word.base for sentence in built_in().sentences for word in sentence.words)
 
 
-def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, direction: str) -> None:
-    """Show the built-in sentences where the head is right most and least often."""
+def _sentences(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
+    """Show the built-in sentences where the head, number ``index`` of all, is right most and least often."""
     try:
         pointers = _pointers(model)
     except MhaVizError as error:
@@ -246,7 +250,6 @@ def _sentences(model: catalog.Model, head: Head, heads: int, relation: str, dire
         return
     if pointers is None:
         return
-    index = head.place(heads)
     name = relation if relation != "all without punct" else "all"
     cases = [
         SentenceAnswers(number, links)

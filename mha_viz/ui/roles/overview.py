@@ -34,6 +34,7 @@ from mha_viz.figures.role_words import (
     does_in_list,
     glyph,
     linked_words,
+    rule_elsewhere,
     rule_in_list,
     standing_with_numbers,
     strongest_first,
@@ -77,7 +78,8 @@ def show_map(evidence: Evidence, chosen: Head | None) -> None:
 
 def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
     layers, heads = evidence.profiles[0].shape
-    stop = chosen or next(iter(by_head(filtered(evidence, kinds))), Head(0, 0))  # where the keyboard arrives
+    first = next(iter(by_head(filtered(evidence, kinds))), evidence.profiles[0].heads()[0])
+    stop = chosen or first  # where the keyboard arrives
     to_head, drawn = _here(head="HEAD").removesuffix("HEAD"), _drawn_squares(evidence, kinds)
 
     def square(head: Head) -> str:
@@ -87,7 +89,7 @@ def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) ->
 
     rows = "".join(
         f'<tr><th scope="row">L{layer}</th>{"".join(square(Head(layer, head)) for head in range(heads))}</tr>'
-        for layer in range(layers)
+        for layer in evidence.profiles[0].layer_numbers
     )
     names = "".join(f'<th scope="col">H{head}</th>' for head in range(heads))
     label = "What each head does: layers by heads. Arrow keys go from head to head."
@@ -102,9 +104,7 @@ def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, 
     roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
     recipes = recipes_of(evidence)
     by_keys = _keys_of(evidence)
-    layers, heads = profile.shape
-    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
-    return {head: _square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in every}
+    return {head: _square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in profile.heads()}
 
 
 def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
@@ -318,7 +318,7 @@ def show_table(evidence: Evidence) -> None:
 
 def _row(finding: Finding) -> ScoreRow:
     """A role in short, with what its head does to the rule."""
-    state = f", {STATE_WORDS[finding.state]}" if finding.state else ""
+    state = f", {STATE_WORDS[finding.state]}{rule_elsewhere(finding)}" if finding.state else ""
     return ScoreRow(f"{linked_words(finding)}{state}", finding.head, finding.score, (best_baseline(finding)[1],))
 
 

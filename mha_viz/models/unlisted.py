@@ -1,0 +1,157 @@
+"""Models of families without a row (:mod:`mha_viz.models.families`): of these, only the attention weights are read, as
+transformers itself returns them (``output_attentions=True``, its eager attention)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from mha_viz.attention.steps import WEIGHTS_ONLY, Step, step_of_layers
+from mha_viz.errors import MhaVizError, ModelUnsupported
+from mha_viz.model_names import quote_model
+from mha_viz.models import cores
+from mha_viz.models.capture import Tap
+from mha_viz.models.encoder import Encoder
+from mha_viz.models.encoder_decoder import EncoderDecoder, PartTap
+from mha_viz.models.families import BY_HAND, weights_only
+from mha_viz.quotes import MOST_QUOTED
+from mha_viz.request import CROSS, DECODER, ENCODER
+
+_FIELDS = {ENCODER: "encoder_attentions", DECODER: "decoder_attentions", CROSS: "cross_attentions"}
+
+
+class Unlisted(Encoder):
+    """A model with one stack of layers, of which only the weights are read."""
+
+    otherwise: ClassVar = BY_HAND
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
+        super().__init__(model, tokenizer, name, revision, device)
+        self.layer_numbers = _attending(model.config)
+        self.how = (WEIGHTS_ONLY, *step_of_layers(self.layer_numbers))
+
+    @classmethod
+    def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
+        """As transformers returns them. Raises ModelUnsupported where it returns none, or a layer is missing."""
+        outputs = _outputs(model, model, name, torch.tensor([[0, 1]]))
+        maps, expected = _maps(outputs, "attentions", name), _attending(model.config)
+        if len(maps) != len(expected):
+            raise ModelUnsupported(
+                f"Of the {len(expected)} layers of {quote_model(name)} that have attention, transformers returns "
+                f"{len(maps)}.",
+                BY_HAND,
+            )
+        return len(maps), maps[0].shape[1]
+
+    def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
+        """As :meth:`Encoder._pass`. Raises ModelUnsupported for a tap that needs more than weights."""
+        if not tap.only_weights or type(tap).attends is not Tap.attends:
+            raise weights_only(self.family)
+        more = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
+        with cores.pass_lock:
+            outputs = _outputs(self._model, self._model, self.name, self._tokens(*ids), **more)
+        for weights in _maps(outputs, "attentions", self.name):
+            tap.take(weights)
+        states: torch.Tensor = outputs.last_hidden_state
+        return states.float()
+
+    def _prepare(self) -> None:
+        """Run once, so that a model that cannot be drawn is refused now; whether it is causal is seen."""
+        self.causal = not np.triu(self._first_weights(), 1).any()
+
+
+class UnlistedEncoderDecoder(EncoderDecoder):
+    """A model with two stacks, of which only the weights are read."""
+
+    how: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
+    otherwise: ClassVar = BY_HAND
+
+    @classmethod
+    def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
+        """As transformers returns them. Raises ModelUnsupported where it returns none, or stacks that do not fit."""
+        some = torch.tensor([[0, 1]])
+        outputs = _outputs(model, model, name, some, decoder_input_ids=some)
+        encoder, decoder, cross = (
+            (len(maps), maps[0].shape[1]) for maps in (_maps(outputs, f, name) for f in _FIELDS.values())
+        )
+        if decoder != cross:
+            raise ModelUnsupported(
+                f"The decoder of {quote_model(name)} attends to the target in {decoder[0]} layers and to the source in "
+                f"{cross[0]}.",
+                BY_HAND,
+            )
+        return [encoder, decoder]
+
+    def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+        with cores.pass_lock:
+            if part == ENCODER:
+                outputs, field = (
+                    _outputs(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
+                    "attentions",
+                )
+            else:
+                more = {"decoder_input_ids": self._tokens(target)}
+                outputs, field = (
+                    _outputs(self._model, self._model, self.name, self._tokens(source), **more),
+                    _FIELDS[part],
+                )
+        maps = _maps(outputs, field, self.name)
+        for slot, weights in zip(tap.weights, maps, strict=True):
+            slot.copy_(weights[0])
+        tap.taken = len(maps)
+
+
+def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
+    """What a part of a model puts out for texts without padding. Raises ModelUnsupported with what stops it."""
+    accepts = inspect.signature(part.forward).parameters
+    if "input_ids" not in accepts:
+        raise ModelUnsupported(f"{quote_model(name)} reads no text.", "Choose a model that reads text.")
+    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False} | more
+    is_open = any(kind.kind is kind.VAR_KEYWORD for kind in accepts.values())
+    given = {argument: value for argument, value in given.items() if argument in accepts or is_open}
+    with _in_words(name), torch.inference_mode():
+        return part(
+            **{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in given.items()},
+            output_attentions=True,
+        )
+
+
+@contextmanager
+def _in_words(name: str) -> Iterator[None]:
+    """Turns an error of a model's own code into ModelUnsupported."""
+    try:
+        yield
+    except MhaVizError:
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        problem = f"transformers cannot run {quote_model(name)} on this text: {words[:MOST_QUOTED]}."
+        raise ModelUnsupported(problem, BY_HAND) from error
+
+
+def _maps(outputs: Any, field: str, name: str) -> list[torch.Tensor]:
+    """[sentence, head, query, key] of every layer that has weights. Raises ModelUnsupported unless there are some, and
+    they are alike."""
+    maps = [layer for layer in getattr(outputs, field, None) or () if layer is not None]
+    if not maps or any(not isinstance(layer, torch.Tensor) or layer.dim() != 4 for layer in maps):
+        raise ModelUnsupported(f"transformers returns no attention weights of {quote_model(name)}.", BY_HAND)
+    shapes = {tuple(layer.shape[1:]) for layer in maps}
+    if len(shapes) > 1:
+        raise ModelUnsupported(
+            f"The layers of {quote_model(name)} have different axes: {', '.join(map(str, sorted(shapes)))}.",
+            BY_HAND,
+        )
+    return maps
+
+
+def _attending(config: Any) -> tuple[int, ...]:
+    """The numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
+    way."""
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
+    others = [kind != "hybrid" and ("attention" not in kind or "linear" in kind) for kind in kinds]
+    return tuple(number for number, is_other in enumerate(others) if not is_other)

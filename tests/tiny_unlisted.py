@@ -1,0 +1,117 @@
+"""Small models with random weights of families that have no row in ``mha_viz.models.families``, in folders as from the
+Hub, with tokenizers that are trained on demand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    BertTokenizer,
+    GPT2Tokenizer,
+    RobertaTokenizer,
+)
+
+from tests.tiny_models import HEADS, LAYERS, ROBERTA, WIDTH, biases, byte_level, wordpiece
+
+_MIXED = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1}
+_LATENT = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
+_WINDOWED = {"layer_types": ["sliding_attention", "sliding_attention", "full_attention"], "sliding_window": 6}
+_SHARED = {"num_key_value_heads": 2}
+_HEAD = {"head_dim": 8}
+
+# By "model_type" in config.json: the tokenizer that such models have, and what its config needs beside its sizes.
+FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
+    {
+        "clip_text_model": ("roberta", {}),
+        "codegen": ("gpt2", {"rotary_dim": 4}),
+        "cohere2": ("gpt2", _SHARED | _WINDOWED),
+        "data2vec-text": ("roberta", {}),
+        "deberta": ("bert", {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 16}),
+        "deepseek_v2": ("gpt2", _MIXED | _LATENT | _HEAD),
+        "deepseek_v3": ("gpt2", _MIXED | _LATENT | _HEAD | {"first_k_dense_replace": 1, "num_key_value_heads": 4}),
+        "ernie": ("bert", {}),
+        "esm": ("bert", {"position_embedding_type": "rotary", "token_dropout": False}),
+        "eurobert": ("roberta", _SHARED | _HEAD),
+        "glm4": ("gpt2", _SHARED | _HEAD),
+        "gpt_bigcode": ("gpt2", {"multi_query": True}),
+        "granite": ("gpt2", _SHARED),
+        "hunyuan_v1_dense": ("gpt2", _SHARED | _HEAD),
+        "layoutlm": ("bert", {}),
+        "ministral": ("gpt2", _SHARED | _HEAD | _WINDOWED),
+        "ministral3": ("gpt2", _SHARED | _HEAD),
+        "modernbert-decoder": ("gpt2", {"local_attention": 8}),
+        "mpt": ("gpt2", {}),
+        "olmo": ("gpt2", {}),
+        "olmo3": ("gpt2", _SHARED | _WINDOWED),
+        "roberta-prelayernorm": ("roberta", {}),
+        "roformer": ("bert", {"embedding_size": 16}),
+        "seed_oss": ("gpt2", _SHARED | _HEAD),
+        "smollm3": ("gpt2", _SHARED),
+        "starcoder2": ("gpt2", _SHARED | {"sliding_window": None}),
+        "xglm": ("gpt2", {}),
+        "xlm-roberta-xl": ("roberta", {}),
+    }
+)
+
+_LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+_EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
+_STATES = {"mamba_d_state": 4, "mamba_d_conv": 2, "mamba_dt_rank": 4, "attn_layer_period": 4, "attn_layer_offset": 3}
+
+# The same of hybrids, of whose eight layers numbers 3 and 7 have attention.
+HYBRIDS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
+    {
+        "jamba": _SHARED | _STATES | {"num_experts": 2},
+        "lfm2": _SHARED | {"layer_types": ["conv", "conv", "conv", "full_attention"] * 2},
+        "qwen3_next": _SHARED | _HEAD | _LINEAR | _EXPERTS | {"shared_expert_intermediate_size": 16},
+    }
+)
+
+
+def _tokenizer(name: str) -> Any:
+    if name == "bert":
+        return wordpiece(BertTokenizer)
+    if name == "roberta":
+        return byte_level(RobertaTokenizer, ROBERTA)
+    return byte_level(GPT2Tokenizer, ("<|endoftext|>",))
+
+
+def _config(family: str, tokenizer: Any, more: dict[str, Any]) -> Any:
+    """A config with this package's sizes, whatever the family calls them."""
+    config = AutoConfig.for_model(family)
+    sizes = {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "hidden_size": WIDTH}
+    sizes |= {"max_position_embeddings": 66, "vocab_size": len(tokenizer)}
+    names = {name: config.attribute_map.get(name, name) for name in sizes}
+    ends = {f"{end}_token_id": getattr(tokenizer, f"{end}_token_id") for end in ("bos", "eos", "pad")}
+    ends = {name: 0 if end is None else end for name, end in ends.items()}
+    given = {names[name]: size for name, size in sizes.items()} | ends
+    for name in ("intermediate_size", "ffn_dim", "n_inner"):
+        if hasattr(config, name):
+            given[name] = 64
+    return AutoConfig.for_model(family, **(given | {"initializer_range": 0.2} | more))
+
+
+def build(family: str, folder: Path) -> Path:
+    """Write a model of ``family`` into ``folder``: config.json, model.safetensors, tokenizer."""
+    tokenizer, more = FAMILIES[family] if family in FAMILIES else ("gpt2", HYBRIDS[family] | {"num_hidden_layers": 8})
+    made = _tokenizer(tokenizer)
+    return written(AutoModel.from_config(_config(family, made, more)), made, folder)
+
+
+def written(model: Any, tokenizer: Any, folder: Path) -> Path:
+    """A model whose heads differ, saved with its tokenizer."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0, 0.3)
+        for bias in biases(model):
+            bias.normal_(0, 0.1)
+    model.save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+    return folder

@@ -32,8 +32,11 @@ def ask_words(what: Url) -> None:
     if of_files is None or not of_files.causal or of_files.parts:
         return
     with st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
-        st.selectbox("Words", LENGTHS, index=1, key=LENGTH, width=110)
         st.button("Let the model continue", key="continue_text", on_click=_on_continue)
+        st.selectbox(
+            "Words to write", LENGTHS, index=1, key=LENGTH, width=140, label_visibility="collapsed",
+            format_func=lambda words: f"by {words} words",
+        )  # fmt: skip
     wanted = st.session_state.pop(WANTED, None)
     if wanted is not None and wanted[0] == (model.name, what.text):
         _continue(model, what, wanted[1])

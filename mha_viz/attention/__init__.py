@@ -251,6 +251,7 @@ class Attention:
         keys: Sequence[str] | None = None,
         *,
         sequence: int | None = None,
+        layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
         sink: bool = False,
@@ -264,8 +265,8 @@ class Attention:
         last token has no row, because the model wrote it and did not read it. ``sequence``: which text, if several were
         written; of beams, the way that led to it is followed. ``keys``: for the cross-attention of an encoder–decoder,
         the names of the source's tokens; without them its decoder's own attention is read. ``mask``: 1 for each of
-        ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text. ``keys_mask``, ``sink``,
-        ``model`` and ``revision`` are as for :meth:`from_tensors`.
+        ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text. ``layers``,
+        ``keys_mask``, ``sink``, ``model`` and ``revision`` are as for :meth:`from_tensors`.
 
         Raises ShapeError for anything else; the message says what it is.
         """
@@ -284,6 +285,7 @@ class Attention:
             written.layers,
             names[:rows],
             keys,
+            layers=layers,
             mask=np.isin(np.arange(rows), in_mask),
             keys_mask=keys_mask,
             sink=sink,

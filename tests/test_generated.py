@@ -214,6 +214,16 @@ def test_sequences_alone_are_refused(gpt2: Any) -> None:
         Attention.from_tensors(write(gpt2, PROMPT).attentions, ["a"])
 
 
+def test_layers_keep_their_numbers() -> None:
+    hybrid = SimpleNamespace(sequences=[[3, 4]], attentions=((None, LAYER, None, LAYER),))
+    given = SimpleNamespace(sequences=[[3, 4]], attentions=((LAYER, LAYER),))
+    by_themselves = Attention.from_generated(hybrid, ["a", "b"])
+    named = Attention.from_generated(given, ["a", "b"], layers=[1, 3])
+    assert by_themselves.made == named.made != ()
+    assert [*by_themselves.measures().index] == [*named.measures().index]
+    assert named["L3H0"].tolist() == [[1]]
+
+
 def test_a_sink_of_written_text() -> None:
     half = SimpleNamespace(sequences=[[3, 4]], attentions=((LAYER * 0.5,),))
     assert Attention.from_generated(half, ["a", "b"], sink=True)["L0H0"].tolist() == [[0.5, 0.5]]

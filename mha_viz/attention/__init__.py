@@ -182,32 +182,21 @@ class Attention:
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             beside |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
-            texts = foreign_arrays.of_each(attentions, tokens, beside)
             more: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
-            return [cls.from_tensors(**more, **one) for one in texts]
+            return [cls.from_tensors(**more, **one) for one in foreign_arrays.of_each(attentions, tokens, beside)]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
         given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
         made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
+        made = (*made, HEADS_TAKEN) if foreign_arrays.may_be_texts(attentions, given) else made
         rows = foreign_arrays.unmasked(mask, len(names), "mask")
         columns = rows if keys is None else foreign_arrays.unmasked(keys_mask, len(others), "keys_mask")
-        second = foreign_arrays.second_from(sentence_b_start, rows)
         has_sink = sinks.check_setting(sink, quantity)
-        weights = foreign_arrays.stacked(given, is_rescaled=not has_sink)
-        whole = weights
-        if (len(rows), len(columns)) != weights.shape[2:]:
-            weights = tensors.read_only(weights[:, :, rows][..., columns])
-        start = foreign_arrays.second_from(sentence_b_start, range(len(names)))
-        queries = _text_of(names, rows, second, foreign_arrays.typed_text(text, offsets, len(names), start))
-        other = queries
-        if keys is not None:
-            typed = foreign_arrays.typed_text(keys_text, keys_offsets, len(others), whose="keys_")
-            other = _text_of(others, columns, None, typed)
-        if foreign_arrays.may_be_texts(attentions, given):
-            made = (*made, HEADS_TAKEN)
+        queries = _text_of(names, rows, sentence_b_start, text, offsets)
+        other = queries if keys is None else _text_of(others, columns, None, keys_text, keys_offsets, "keys_")
+        weights = _numbers_of(given, rows, columns, has_sink)
         if has_sink:
-            weights, other = sinks.add_column(weights, whole[:, :, rows]), sinks.add_key(other)
-            made = (*made, sinks.REST_AS_SINK)
+            other, made = sinks.add_key(other), (*made, sinks.REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
 
     @overload
@@ -251,6 +240,7 @@ class Attention:
         keys: Sequence[str] | None = None,
         *,
         sequence: int | None = None,
+        layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
         sink: bool = False,
@@ -264,8 +254,8 @@ class Attention:
         last token has no row, because the model wrote it and did not read it. ``sequence``: which text, if several were
         written; of beams, the way that led to it is followed. ``keys``: for the cross-attention of an encoder–decoder,
         the names of the source's tokens; without them its decoder's own attention is read. ``mask``: 1 for each of
-        ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text. ``keys_mask``, ``sink``,
-        ``model`` and ``revision`` are as for :meth:`from_tensors`.
+        ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text. ``layers``,
+        ``keys_mask``, ``sink``, ``model`` and ``revision`` are as for :meth:`from_tensors`.
 
         Raises ShapeError for anything else; the message says what it is.
         """
@@ -284,6 +274,7 @@ class Attention:
             written.layers,
             names[:rows],
             keys,
+            layers=layers,
             mask=np.isin(np.arange(rows), in_mask),
             keys_mask=keys_mask,
             sink=sink,
@@ -513,13 +504,24 @@ class Attention:
 
 
 def _text_of(
-    names: Sequence[str], rows: Sequence[int], second: int | None, typed: foreign_arrays.TypedText | None
+    names: Sequence[str], rows: Sequence[int], start: Any, text: Any, offsets: Any, whose: str = ""
 ) -> TokenizedText:
-    """The text of some tokens, from their names and, if they are known, their places in it."""
-    chosen_names = [names[row] for row in rows]
+    """The text of some tokens, from their names and, if they are known, their places in it; ``start``: the first token
+    of a second sentence. The other arguments, of which ``whose`` begins the names, are as they were given."""
+    chosen_names, second = [names[row] for row in rows], foreign_arrays.second_from(start, rows)
+    first_of_b = foreign_arrays.second_from(start, range(len(names)))
+    typed = foreign_arrays.typed_text(text, offsets, len(names), first_of_b, whose)
     if typed is None:
         return from_names(chosen_names, second)
     return from_offsets(chosen_names, [typed.offsets[row] for row in rows], typed.texts, second)
+
+
+def _numbers_of(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:
+    """[layer, head, query, key] of some rows and columns of layers, with what the rows leave to a sink if there is
+    one."""
+    whole = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
+    weights = tensors.select(whole, rows, columns)
+    return sinks.add_column(weights, whole[:, :, rows]) if has_sink else weights
 
 
 def _identity(text: TokenizedText) -> list[object]:

@@ -26,20 +26,21 @@ class Written(NamedTuple):
     """The weights of one text that a model wrote.
 
     Attributes:
-        layers: [head, query, key] of each layer; queries are the tokens that were read.
+        layers: [1, head, query, key] of each layer, queries being the tokens that were read; None for layers without
+            attention.
         prompt: number of tokens that the first step read.
         length: number of tokens of the text in ``generated.sequences``, with padding and with the last token, which the
             model wrote and did not read.
     """
 
-    layers: list[Weights]
+    layers: list[Weights | None]
     prompt: int
     length: int
 
     @property
     def rows(self) -> int:
         """Number of tokens that were read."""
-        return int(self.layers[0].shape[1])
+        return next(int(layer.shape[2]) for layer in self.layers if layer is not None)
 
 
 def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled: bool = True) -> Written:
@@ -57,8 +58,16 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
     if len(counts) > 1:
         raise ShapeError(f"The steps have {shorten_value(sorted(counts))} layers.", CALL)
     join = _join_cross if is_cross else _join_self
-    layers = [join([_row_of(step[layer], beam, is_rescaled) for step, beam in read]) for layer in range(counts.pop())]
-    return Written(layers, axes_of(steps[0][0])[-2], length)
+    layers = [
+        None if of_layer is None else join([_row_of(step[layer], beam, is_rescaled) for step, beam in read])[None]
+        for layer, of_layer in enumerate(steps[0])
+    ]
+    return Written(layers, axes_of(_any_layer(steps[0]))[-2], length)
+
+
+def _any_layer(step: Sequence[Any]) -> Any:
+    """A layer with attention; None if there is none."""
+    return next((layer for layer in step if layer is not None), None)
 
 
 def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
@@ -75,9 +84,9 @@ def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
         raise ShapeError(
             f"{field} has the layers of one pass, not the steps of generate().", "Give them to Attention.from_tensors."
         )
-    if not steps or not all(isinstance(step, tuple | list) and step and step[0] is not None for step in steps):
+    if not steps or not all(isinstance(step, tuple | list) and _any_layer(step) is not None for step in steps):
         raise ShapeError(f"generate() returned no {field}.", CALL)
-    if any(len(axes_of(step[0])) != 4 for step in steps):
+    if any(len(axes_of(_any_layer(step))) != 4 for step in steps):
         raise ShapeError(f"{field} has a step without layers [text, head, query, key].", CALL)
     return steps
 
@@ -108,7 +117,7 @@ def _choose(sequence: Any, texts: int) -> int:
 
 def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
     """Which of the texts that each step read is the chosen one: with beams, another one at each step."""
-    together = axes_of(steps[0][0])[0]
+    together = axes_of(_any_layer(steps[0]))[0]
     beams = getattr(generated, "beam_indices", None)
     if beams is None:
         if together != texts:

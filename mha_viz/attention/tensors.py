@@ -156,6 +156,12 @@ def read_only(fresh: Weights) -> Weights:
     return fresh
 
 
+def select(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
+    """The rows and columns of these tokens, from [layer, head, query, key]; without a copy if they are all."""
+    is_whole = (len(rows), len(columns)) == weights.shape[2:]
+    return weights if is_whole else read_only(weights[:, :, rows][..., columns])
+
+
 def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
     """Raises ShapeError unless the weights are [layer, head, query, key] for this number of tokens. ``keys`` None: the
     queries."""

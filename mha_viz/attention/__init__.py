@@ -177,34 +177,23 @@ class Attention:
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
-        attentions, with_weights = foreign_arrays.with_weights(attentions)
-        layers = with_weights if layers is None else layers
+        attentions, layers = foreign_arrays.with_weights(attentions, layers)
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             beside |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
-            texts = foreign_arrays.of_each(attentions, tokens, beside)
             more: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
-            return [cls.from_tensors(**more, **one) for one in texts]
+            return [cls.from_tensors(**more, **one) for one in foreign_arrays.of_each(attentions, tokens, beside)]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
         given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
         made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
-        rows = foreign_arrays.unmasked(mask, len(names), "mask")
-        columns = rows if keys is None else foreign_arrays.unmasked(keys_mask, len(others), "keys_mask")
-        second = foreign_arrays.second_from(sentence_b_start, rows)
+        rows, queries = first = _axis(names, mask, text, offsets, sentence_b_start)
+        columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
         has_sink = sinks.check_setting(sink, quantity)
-        weights = foreign_arrays.stacked(given, is_rescaled=not has_sink)
-        whole = weights
-        if (len(rows), len(columns)) != weights.shape[2:]:
-            weights = tensors.read_only(weights[:, :, rows][..., columns])
-        start = foreign_arrays.second_from(sentence_b_start, range(len(names)))
-        queries = _text_of(names, rows, second, foreign_arrays.typed_text(text, offsets, len(names), start))
-        other = queries
-        if keys is not None:
-            typed = foreign_arrays.typed_text(keys_text, keys_offsets, len(others), whose="keys_")
-            other = _text_of(others, columns, None, typed)
-        if foreign_arrays.may_be_texts(attentions, given):
-            made = (*made, HEADS_TAKEN)
+        whole = weights = foreign_arrays.stacked(given, is_rescaled=not has_sink)
+        if (len(rows), len(columns)) != whole.shape[2:]:
+            weights = tensors.read_only(whole[:, :, rows][..., columns])
+        made += (HEADS_TAKEN,) * foreign_arrays.may_be_texts(attentions, given)
         if has_sink:
             weights, other = sinks.add_column(weights, whole[:, :, rows]), sinks.add_key(other)
             made = (*made, sinks.REST_AS_SINK)
@@ -281,7 +270,7 @@ class Attention:
             )
         in_mask = [row for row in foreign_arrays.unmasked(mask, len(names), "mask") if row < rows]
         read = cls.from_tensors(
-            written.layers,
+            [layer[None] for layer in written.layers],
             names[:rows],
             keys,
             mask=np.isin(np.arange(rows), in_mask),
@@ -512,14 +501,17 @@ class Attention:
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
 
 
-def _text_of(
-    names: Sequence[str], rows: Sequence[int], second: int | None, typed: foreign_arrays.TypedText | None
-) -> TokenizedText:
-    """The text of some tokens, from their names and, if they are known, their places in it."""
-    chosen_names = [names[row] for row in rows]
+def _axis(
+    names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, whose: str = ""
+) -> tuple[list[int], TokenizedText]:
+    """Which tokens of an axis are read, and their text; names of arguments begin with ``whose``."""
+    rows = foreign_arrays.unmasked(mask, len(names), f"{whose}mask")
+    start, second = (foreign_arrays.second_from(sentence_b_start, each) for each in (range(len(names)), rows))
+    typed = foreign_arrays.typed_text(text, offsets, len(names), start, whose)
+    read = [names[row] for row in rows]
     if typed is None:
-        return from_names(chosen_names, second)
-    return from_offsets(chosen_names, [typed.offsets[row] for row in rows], typed.texts, second)
+        return rows, from_names(read, second)
+    return rows, from_offsets(read, [typed.offsets[row] for row in rows], typed.texts, second)
 
 
 def _identity(text: TokenizedText) -> list[object]:

@@ -28,7 +28,7 @@ FOURTH, EIGHTH = (np.random.default_rng(seed).dirichlet(np.ones(3), (2, 3)).asty
 
 @pytest.fixture
 def reading() -> mv.Attention:
-    return mv.Attention.from_tensors([FOURTH, EIGHTH], NAMES, layers=[3, 7])
+    return mv.Attention.from_tensors([FOURTH[None], EIGHTH[None]], NAMES, layers=[3, 7])
 
 
 def test_heads_are_named_by_the_numbers_of_their_layers(reading: mv.Attention) -> None:
@@ -47,15 +47,15 @@ def test_heads_are_named_by_the_numbers_of_their_layers(reading: mv.Attention) -
 def test_a_cache_and_layers_that_are_none_say_the_numbers_by_themselves(reading: mv.Attention) -> None:
     cache = {"blocks.3.attn.hook_pattern": FOURTH, "blocks.7.attn.hook_pattern": EIGHTH}
     assert mv.Attention.from_cache(cache, NAMES).key == reading.key
-    some: list[Any] = [None, None, None, FOURTH, None, None, None, EIGHTH]
+    some: list[Any] = [None, None, None, FOURTH[None], None, None, None, EIGHTH[None]]
     assert mv.Attention.from_tensors(some, NAMES).key == reading.key
-    batch = [layer if layer is None else layer[None] for layer in some]
-    assert mv.Attention.from_tensors(batch, [NAMES])[0].key == reading.key
+    assert mv.Attention.from_tensors(some, [NAMES])[0].key == reading.key
 
 
 def test_all_layers_in_order_are_numbered_as_before() -> None:
-    plain = mv.Attention.from_tensors([FOURTH, EIGHTH], NAMES)
-    assert mv.Attention.from_tensors([FOURTH, EIGHTH], NAMES, layers=[0, 1]).key == plain.key
+    layers = np.stack([FOURTH, EIGHTH])
+    plain = mv.Attention.from_tensors(layers, NAMES)
+    assert mv.Attention.from_tensors(layers, NAMES, layers=[0, 1]).key == plain.key
     assert plain.made == ()
 
 

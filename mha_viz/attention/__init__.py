@@ -177,8 +177,7 @@ class Attention:
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
-        attentions, with_weights = foreign_arrays.with_weights(attentions)
-        layers = with_weights if layers is None else layers
+        attentions, layers = foreign_arrays.with_weights(attentions, layers)
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             beside |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
@@ -189,11 +188,9 @@ class Attention:
         given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
         made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
         made = (*made, HEADS_TAKEN) if foreign_arrays.may_be_texts(attentions, given) else made
-        rows = foreign_arrays.unmasked(mask, len(names), "mask")
-        columns = rows if keys is None else foreign_arrays.unmasked(keys_mask, len(others), "keys_mask")
+        rows, queries = first = _axis(names, mask, text, offsets, sentence_b_start)
+        columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
         has_sink = sinks.check_setting(sink, quantity)
-        queries = _text_of(names, rows, sentence_b_start, text, offsets)
-        other = queries if keys is None else _text_of(others, columns, None, keys_text, keys_offsets, "keys_")
         weights = _numbers_of(given, rows, columns, has_sink)
         if has_sink:
             other, made = sinks.add_key(other), (*made, sinks.REST_AS_SINK)
@@ -271,7 +268,7 @@ class Attention:
             )
         in_mask = [row for row in foreign_arrays.unmasked(mask, len(names), "mask") if row < rows]
         read = cls.from_tensors(
-            written.layers,
+            [layer[None] for layer in written.layers],
             names[:rows],
             keys,
             layers=layers,
@@ -503,17 +500,17 @@ class Attention:
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
 
 
-def _text_of(
-    names: Sequence[str], rows: Sequence[int], start: Any, text: Any, offsets: Any, whose: str = ""
-) -> TokenizedText:
-    """The text of some tokens, from their names and, if they are known, their places in it; ``start``: the first token
-    of a second sentence. The other arguments, of which ``whose`` begins the names, are as they were given."""
-    chosen_names, second = [names[row] for row in rows], foreign_arrays.second_from(start, rows)
-    first_of_b = foreign_arrays.second_from(start, range(len(names)))
-    typed = foreign_arrays.typed_text(text, offsets, len(names), first_of_b, whose)
+def _axis(
+    names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, whose: str = ""
+) -> tuple[list[int], TokenizedText]:
+    """Which tokens of an axis are read, and their text; names of arguments begin with ``whose``."""
+    rows = foreign_arrays.unmasked(mask, len(names), f"{whose}mask")
+    start, second = (foreign_arrays.second_from(sentence_b_start, each) for each in (range(len(names)), rows))
+    typed = foreign_arrays.typed_text(text, offsets, len(names), start, whose)
+    read = [names[row] for row in rows]
     if typed is None:
-        return from_names(chosen_names, second)
-    return from_offsets(chosen_names, [typed.offsets[row] for row in rows], typed.texts, second)
+        return rows, from_names(read, second)
+    return rows, from_offsets(read, [typed.offsets[row] for row in rows], typed.texts, second)
 
 
 def _numbers_of(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], has_sink: bool) -> Weights:

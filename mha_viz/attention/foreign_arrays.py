@@ -115,15 +115,15 @@ def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> lis
     return items
 
 
-def with_weights(attentions: Any) -> tuple[Any, list[int] | None]:
-    """The layers that have weights, and their numbers if others are None, as in models that have attention in some
-    layers only; None if all have."""
+def with_weights(attentions: Any, layers: Any) -> tuple[Any, Any]:
+    """The layers that have weights, and their numbers: those that were given as ``layers``, or their places if others
+    are None, as in models that have attention in some layers only; None if all have."""
     if not isinstance(attentions, list | tuple) or all(layer is None for layer in attentions):
-        return attentions, None
+        return attentions, layers
     numbers = [number for number, layer in enumerate(attentions) if layer is not None]
     if len(numbers) == len(attentions):
-        return attentions, None
-    return [attentions[number] for number in numbers], numbers
+        return attentions, layers
+    return [attentions[number] for number in numbers], numbers if layers is None else layers
 
 
 def numbers_given(given: Any, count: int) -> list[int]:

@@ -268,7 +268,7 @@ class Attention:
             )
         in_mask = [row for row in foreign_arrays.unmasked(mask, len(names), "mask") if row < rows]
         read = cls.from_tensors(
-            [layer[None] for layer in written.layers],
+            written.layers,
             names[:rows],
             keys,
             layers=layers,

@@ -76,6 +76,7 @@ class CacheOptions(TypedDict, total=False):
     mask: Any
     keys_mask: Any
     sentence_b_start: Any
+    sink: bool
     model: str
     revision: str
 

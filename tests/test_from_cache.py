@@ -145,8 +145,12 @@ ANY: list[tuple[Any, dict[str, Any], str]] = [
     ({"h.0.mlp": torch.zeros(1, N, 8)}, {}, r"no entry has the axes .* It has 'h.\{layer\}.mlp'"),
     ({"h.0.attn": (torch.zeros(1, N, 8), None)}, {"names": "h.{layer}.attn"}, "'h.0.attn', has no weights. Load"),
     ([(torch.zeros(1, N, 8), None)], {}, 'no weights. Load the model with attn_implementation="eager"'),
-    ({"blocks.0.attn.hook_pattern": torch.zeros(1, 4, N, N)}, {}, "A row of weights sums to 0"),
-    ({"blocks.0.attn.hook_pattern": torch.zeros(N, N)}, {}, r"axes \(6, 6\). Expected \[head, query, key\]"),
+    ({"blocks.0.attn.hook_pattern": torch.zeros(1, 4, N, N)}, {}, "Layer 0, head 0, row 0 sums to 0 instead of 1"),
+    (
+        {"blocks.0.attn.hook_pattern": torch.zeros(N, N)},
+        {},
+        r"axes \(1, 6, 6\): the heads of one layer, .* Of \[head, query, key\]",
+    ),
     (lens(texts=2), {}, "a batch of 2 texts"),
     ({}, {}, "No attention weights"),
 ]

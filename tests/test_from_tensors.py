@@ -69,6 +69,13 @@ def test_pieces_of_byte_level_and_sentencepiece_vocabularies(mark: str) -> None:
     assert [t.text for t in text.by_words().tokens] == ["<s>", "The", "playing", "cat", "</s>"]
 
 
+def changed(weights: np.ndarray, place: tuple[int, ...], value: float) -> np.ndarray:
+    """The weights with another value at a place."""
+    copied = weights.copy()
+    copied[place] = value
+    return copied
+
+
 REFUSED: list[tuple[Any, list[str], str]] = [
     ((), ["a"], "the tuple is empty"),
     (None, ["a"], "was given: None. Load the model with attn"),
@@ -80,7 +87,7 @@ REFUSED: list[tuple[Any, list[str], str]] = [
     ((layer(2, 3), layer(2, 4)), ["a", "b", "c"], "different axes"),
     ((layer(2, 3), layer(4, 3)), ["a", "b", "c"], "different axes"),
     ((np.concatenate([layer(2, 3)] * 2),), ["a", "b", "c"], "a batch of 2 texts"),
-    ((np.ones(3),), ["a"], "Expected \\[head, query, key\\]"),
+    ((np.ones(3),), ["a"], r"axes \(1, 3\): one matrix. Give \[\[matrix\]\]"),
     ((np.full((1, 1, 1, 1), "x"),), ["a"], "not real numbers"),
     ((layer(2, 3),), ["a"], "1 tokens were given"),
     ((layer(2, 3) * 2,), ["a", "b", "c"], "sums to"),
@@ -92,6 +99,123 @@ REFUSED: list[tuple[Any, list[str], str]] = [
 def test_what_is_no_self_attention_is_refused_with_the_reason(tensors: Any, tokens: list[str], message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         Attention.from_tensors(tensors, tokens)
+
+
+EVEN = np.full((2, 3, 4, 4), 0.25, np.float32)
+CAUSES: dict[str, tuple[Any, str]] = {
+    "learned sinks": (
+        EVEN * 0.6,
+        r"Layer 0, head 0, row 0 sums to 0.6 instead of 1. .* give sink=True.* model.eval\(\)",
+    ),
+    "one row": (changed(EVEN, (1, 2, 3), 0.2), "Layer 1, head 2, row 3 sums to 0.8 instead of 1. .* sink=True"),
+    "dropout, each diagonal": (
+        np.where(np.eye(4) > 0, 0, EVEN / 0.9),
+        r"row 0 sums to 0.83333 instead of 1. A model in training mode .*: call model.eval\(\)",
+    ),
+    "dropout that dropped nothing here": (
+        changed(EVEN, (1, 0), 0.25 / 0.9) * [[1], [1], [1], [0.8]],
+        r"Layer 0, head 0, row 3 sums to 0.8 .* mode .* call model.eval\(\)",
+    ),
+    "padding": (EVEN * [[0], [1], [1], [1]], r"row 0 sums to 0 instead of 1. .* mask=inputs\['attention_mask'\]"),
+    "padding as NaN": (changed(EVEN, (1, 2, 0), np.nan), r"not numbers: layer 1, head 2, row 0. .* mask=inputs"),
+    "overflow": (
+        changed(EVEN, (1, 2, 0, 3), np.inf),
+        r"not numbers: layer 1, head 2, row 0. They come from an overflow",
+    ),
+    "transposed": (EVEN * [[0.4], [1.6], [1], [1]], r"columns .* sum to 1: .*swapaxes\(-1, -2\)"),
+    "percentages": (EVEN * 100, "sums to 100 instead of 1. All rows of this head sum to 100: divide"),
+    "scores": (changed(EVEN, (1, 0, 2, 3), -3), "A weight is -3: layer 1, head 0, row 2, key 3. .* softmax first"),
+    "as fair-esm": (
+        EVEN[None],
+        r"batch of 2 texts, or one text with 2 layers. .* Of \[text, layer, head, query, key\] take \[0\]",
+    ),
+    "as fair-esm, of texts": (np.stack([EVEN] * 3), r"batch of 2 texts. .* Of \[text, layer, .* take \[0\]"),
+    "one matrix": (EVEN[0, 0], r"axes \(4, 4\): one matrix. Give \[\[matrix\]\]"),
+    "one row alone": (EVEN[0, 0, 0], r"axes \(4,\): one row. Give \[\[\[row\]\]\], with its own token"),
+    "numbers in a list": ([0.25] * 4, r"axes \(4,\): one row"),
+    "a layer": (EVEN[0], r"axes \(3, 4, 4\): the heads of one layer, .* give \[layer\]"),
+    "windows around tokens": (EVEN[..., :3] / 0.75, r"4 queries to 3 keys: .*, or windows, .* with 0 outside"),
+    "windows of an image": ([np.full((2, 3, 2, 2), 0.5)], r"2 windows of 2 tokens, .* Give one window, \[layer\[0\]"),
+    "stages": ([np.full((4, 3, 2, 2), 0.5), np.full((1, 6, 2, 2), 0.5)], "different axes: .* layers of one stage"),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_refused_weights_name_the_place_and_the_likely_cause(cause: str) -> None:
+    weights, message = CAUSES[cause]
+    with pytest.raises(ShapeError, match=message):
+        Attention.from_tensors(weights, list("abcd"))
+
+
+# ---- Sinks ----------------------------------------------------------------------------------------------------
+
+
+def test_what_rows_leave_to_a_learned_sink_is_a_column() -> None:
+    """Of transformers' gpt-oss: a row is the softmax of its scores and its head's sink, so in the first row, which sees
+    itself alone, the ratio of the two weights is that of their exponentials."""
+    from transformers import GptOssConfig, GptOssModel
+
+    torch.manual_seed(0)
+    eager: dict[str, Any] = {"attn_implementation": "eager"}
+    small = {"hidden_size": 32, "intermediate_size": 8, "num_local_experts": 2, "num_experts_per_tok": 1}
+    heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    model = GptOssModel(GptOssConfig(vocab_size=9, **eager, **small, **heads)).eval()
+    for block in model.layers:
+        torch.nn.init.normal_(block.self_attn.sinks)
+    with torch.no_grad():
+        layers = model(torch.arange(8)[None], output_attentions=True).attentions
+    attention = Attention.from_tensors(layers, list("abcdefgh"), sink=True)
+    assert attention.has_sink
+    assert [token.text for token in attention.keys.tokens] == [*"abcdefgh", "sink"]
+    assert (attention.weights[..., :8] == np.stack([layer[0].numpy() for layer in layers])).all()
+    assert attention.weights.sum(axis=3) == pytest.approx(1, abs=1e-6)
+    shares = torch.stack([layer[0] for layer in layers])
+    sinks = torch.stack([block.self_attn.sinks.detach() for block in model.layers])
+    scores = torch.log(shares[:, :, 0, 0] / (1 - shares[:, :, 0, 0])) + sinks  # of the first token to itself
+    expected = torch.softmax(torch.stack([scores, sinks], -1), -1)[..., 1]
+    assert attention.weights[:, :, 0, 8] == pytest.approx(expected.numpy(), abs=1e-6)
+
+
+def test_a_sink_is_no_token_for_measures_and_is_hidden_with_special_tokens() -> None:
+    names = ["<s>", "▁pho", "to", "▁a"]
+    attention = Attention.from_tensors(EVEN * 0.6, names, sink=True)
+    of_one = attention.measures().loc["L0H0"]
+    expected = {"previous": 0.15, "following": 0.15, "same": 0.15, "cls": 0.15, "sep": 0}
+    assert of_one[[*expected]].to_dict() == pytest.approx(expected)
+    words = attention.by_words()
+    assert words.has_sink
+    assert words["L0H0"][1] == pytest.approx([0.15, 0.3, 0.15, 0.4])
+    assert words.without_special().hidden == pytest.approx(0.55)  # <s> and the sink
+    assert "reading “photo a”, the rest of each row as sink." in attention.heatmap("L0H0").caption
+    with pytest.raises(ShapeError, match="of one text and a sink, 4 queries and 5 keys"):
+        attention.tokens  # noqa: B018
+
+
+def test_a_sink_in_half_precision_in_a_cache_and_beside_padding() -> None:
+    half = torch.tensor(EVEN * np.array([0.9961, 1, 1.008, 0.6])[:, None]).half()
+    rows = Attention.from_tensors(half, list("abcd"), sink=True)["L0H0"]
+    assert rows[:, 4] == pytest.approx([0.0039, 0, 0, 0.4], abs=1e-3)
+    assert rows.sum(axis=1) == pytest.approx(1, abs=1e-6)
+    cached = {f"layers.{layer}.self_attn": EVEN[layer][None] * np.float32(0.5) for layer in range(2)}
+    assert Attention.from_cache(cached, list("abcd"), sink=True)["L1H2"][:, 4] == pytest.approx(0.5)
+    padded_rows = EVEN[:, :, :3] * np.array([0, 1, 1, 1], np.float32)
+    padded_rows = np.concatenate([EVEN[:, :, :1], padded_rows], axis=2)
+    read = Attention.from_tensors(padded_rows, ["<pad>", *"abc"], mask=[0, 1, 1, 1], sink=True)
+    assert read["L0H0"] == pytest.approx(np.full((3, 4), 0.25))
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "message"),
+    [
+        (EVEN * 0.6, {"sink": 1}, "sink is '1'. Expected True or False"),
+        (EVEN * 0.6, {"sink": True, "quantity": "norm"}, "A sink has a share of weights"),
+        (EVEN * 2, {"sink": True}, "sums to 2 instead of 1"),
+        (EVEN * [[1], [1], [1], [0]], {"sink": True}, "Layer 0, head 0, row 3 has no weight, .* mask="),
+    ],
+)
+def test_a_sink_of_what_has_none_is_refused(weights: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        Attention.from_tensors(weights, list("abcd"), **options)
 
 
 # ---- Batches --------------------------------------------------------------------------------------------------

@@ -164,7 +164,12 @@ def test_a_figure_is_one_by_the_type_that_a_reading_promises() -> None:
 
 
 PATHS = {"model", "other_model", "one", "path", "folder", "out", "resume", "corpus", "corpora"}
-NO_PATHS = {"Head.among(model)", "Attention.from_tensors(model)", "Encoder.module(path)"}  # names
+NO_PATHS = {
+    "Head.among(model)",
+    "Attention.from_tensors(model)",
+    "Attention.from_generated(model)",
+    "Encoder.module(path)",
+}
 
 
 def paths_of(module: str) -> dict[str, str]:

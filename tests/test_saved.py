@@ -180,7 +180,11 @@ NPZ: list[tuple[str, Any, str]] = [
     ("many members", lambda: members({f"{i}.npy": b"" for i in range(200)}), "is damaged, or of another kind"),
     ("other weights", lambda: changed_arrays(weights=WEIGHTS[::-1].copy()), "was changed after it was saved"),
     ("too few weights", lambda: changed_arrays(weights=WEIGHTS[..., :-1].copy()), "damaged: The weights have axes"),
-    ("weights that do not sum", lambda: changed_arrays(weights=2 * WEIGHTS), "damaged: A row of weights sums"),
+    (
+        "weights that do not sum",
+        lambda: changed_arrays(weights=2 * WEIGHTS),
+        "damaged: Layer 1, head 0, row 4 sums to 2",
+    ),
     ("not a number", lambda: changed_arrays(weights=WEIGHTS * np.nan), "damaged: .* not numbers"),
     ("another model", lambda: changed_heading(model="gpt2"), "was changed after it was saved"),
     ("another history", lambda: changed_heading(made=[{"name": "typed"}]), "was changed after it was saved"),

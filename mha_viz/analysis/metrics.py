@@ -24,7 +24,7 @@ from mha_viz.analysis.reduce import Batch, Counts, FloatSums, Ordinary, Running,
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.tensors import each_layer
 from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.text import is_punctuation
+from mha_viz.text import TokenizedText, is_punctuation
 
 MEASURES = "measures"  # the table of those that a profile has no other table for
 PerHead = npt.NDArray[np.float64]  # [layer, head]
@@ -68,7 +68,7 @@ def metric(
 def mass_at(attention: Attention, offset: int) -> PerHead:
     """Mean of A[i, i + offset] over the rows i of ordinary tokens for which i + offset exists; NaN if there are none,
     or if keys and queries are of different texts, between which no offset is defined."""
-    if attention.is_cross:
+    if attention.is_cross and not attention.has_sink:
         return _undefined(attention)
     return _shared(attention, *summed_mass_at(_batch(attention), _ordinary(attention), offset))
 
@@ -76,7 +76,7 @@ def mass_at(attention: Attention, offset: int) -> PerHead:
 def maxima_at(attention: Attention, offset: int) -> PerHead:
     """The share of rows of ordinary tokens whose largest weight, ignoring special columns, is at ``offset``, among the
     rows that have an ordinary token there; NaN if there are none."""
-    if attention.is_cross:
+    if attention.is_cross and not attention.has_sink:
         return _undefined(attention)
     ordinary = _ordinary(attention)
     maxima, rows = counted_maxima_at(largest_ordinary(_batch(attention), ordinary), ordinary, (offset,))
@@ -91,13 +91,19 @@ def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> FloatSums:
     return shares
 
 
+def _text_of_columns(attention: Attention) -> TokenizedText:
+    """The text of the columns, without a sink."""
+    return attention.queries if attention.has_sink else attention.keys
+
+
 def _batch(attention: Attention) -> Weights:
-    """[head, 1, query, key]: one sentence, with the heads in the order L0H0, L0H1, …"""
-    return attention.weights.reshape(-1, 1, *attention.weights.shape[2:])
+    """[head, 1, query, key]: one sentence, with the heads in the order L0H0, L0H1, …, and without a sink."""
+    whole = attention.weights[..., : len(_text_of_columns(attention))]
+    return whole.reshape(-1, 1, *whole.shape[2:])
 
 
 def _ordinary(attention: Attention) -> Ordinary:
-    return np.logical_not(attention.keys.special)
+    return np.logical_not(_text_of_columns(attention).special)
 
 
 def _undefined(attention: Attention) -> PerHead:
@@ -143,7 +149,7 @@ def sep(attention: Attention) -> PerHead:
 @metric("on punctuation", table="delimiter")
 def punctuation(attention: Attention) -> PerHead:
     """Mean weight that a row gives to pieces made of punctuation only."""
-    text = attention.keys
+    text = _text_of_columns(attention)
     marks = [[not t.special and is_punctuation(text.typed(t).strip()) for t in text.tokens]]
     return _shared(attention, mass_on(_batch(attention), np.array(marks)))
 

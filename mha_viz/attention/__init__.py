@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 import numpy as np
 
 from mha_viz.attention import cache as caches
-from mha_viz.attention import foreign_arrays, tensors
+from mha_viz.attention import foreign_arrays, sinks, tensors
 from mha_viz.attention.foreign_arrays import Weights
+from mha_viz.attention.generated import join_steps
 from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import (
     BY_WORDS,
@@ -28,6 +29,7 @@ from mha_viz.attention.steps import (
     request_of,
     step_of_layers,
     steps_of,
+    written_by_model,
 )
 from mha_viz.attention.tensors import averaged, between
 from mha_viz.browser.quantities import QUANTITIES, Quantity
@@ -100,6 +102,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: int | None = None,
+        sink: bool = False,
         quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
@@ -117,6 +120,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: Sequence[int | None] | None = None,
+        sink: bool = False,
         quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
@@ -133,6 +137,7 @@ class Attention:
         mask: Any = None,
         keys_mask: Any = None,
         sentence_b_start: int | Sequence[int | None] | None = None,
+        sink: bool = False,
         quantity: str = "weight",
         model: str = "tensors",
         revision: str = "",
@@ -147,8 +152,9 @@ class Attention:
         is None, as in models with attention in some layers, the others have their places as numbers. ``mask``: 1
         for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
         has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
-        belongs to a second sentence. ``quantity``: what the numbers are; weights in half precision are rescaled so that
-        rows sum to 1.
+        belongs to a second sentence. ``sink``: of a model with learned sinks, such as gpt-oss, what each row leaves is
+        drawn as a last column, "sink". ``quantity``: what the numbers are; weights in half precision are rescaled so
+        that rows sum to 1.
 
         For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
         one Attention per text is returned; ``keys``, the masks and ``sentence_b_start`` then have one entry per text.
@@ -160,7 +166,7 @@ class Attention:
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
             texts = foreign_arrays.of_each(attentions, tokens, beside)
-            about: Any = {"layers": layers, "quantity": quantity, "model": model, "revision": revision}
+            about: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
             return [cls.from_tensors(**one, **about) for one in texts]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
@@ -168,11 +174,17 @@ class Attention:
         made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
         rows = foreign_arrays.unmasked(mask, len(names), "mask")
         columns = rows if keys is None else foreign_arrays.unmasked(keys_mask, len(others), "keys_mask")
-        second, weights = foreign_arrays.second_from(sentence_b_start, rows), foreign_arrays.stacked(given)
+        second = foreign_arrays.second_from(sentence_b_start, rows)
+        has_sink = sinks.check_setting(sink, quantity)
+        weights = foreign_arrays.stacked(given, is_rescaled=not has_sink)
+        whole = weights
         if (len(rows), len(columns)) != weights.shape[2:]:
             weights = tensors.read_only(weights[:, :, rows][..., columns])
         queries = from_names([names[row] for row in rows], second)
         other = queries if keys is None else from_names([others[column] for column in columns])
+        if has_sink:
+            weights, other = sinks.add_column(weights, whole[:, :, rows]), sinks.add_key(other)
+            made = (*made, sinks.REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
 
     @overload
@@ -200,12 +212,64 @@ class Attention:
         """
         more: Any = dict(options)
         names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
-        recording = caches.recorded(cache, names)
+        recording = caches.recorded(cache, names, more.get("sink") is True)
         more = {"model": recording.model, "layers": recording.numbers} | more
         reading: Attention | list[Attention] = cls.from_tensors(recording.layers, tokens, keys, **more)
+        more.pop("sink", None)  # nothing is taken from a sink: its norm is 0
         if w_o is not None:
             reading = cls.from_tensors(caches.norms(recording, w_o, values), tokens, keys, quantity="norm", **more)
         return reading
+
+    @classmethod
+    def from_generated(
+        cls,
+        generated: Any,
+        tokens: Sequence[str],
+        keys: Sequence[str] | None = None,
+        *,
+        sequence: int | None = None,
+        mask: Any = None,
+        keys_mask: Any = None,
+        sink: bool = False,
+        model: str = "tensors",
+        revision: str = "",
+    ) -> Attention:
+        """Attention of a text that a model wrote: the steps of ``generate(…, output_attentions=True,
+        return_dict_in_generate=True)`` of transformers, joined to the weights of the whole text.
+
+        ``generated``: all that it returned. ``tokens``: the names of a text of its ``sequences``, prompt included. The
+        last token has no row, because the model wrote it and did not read it. ``sequence``: which text, if several were
+        written; of beams, the way that led to it is followed. ``keys``: for the cross-attention of an encoder–decoder,
+        the names of the source's tokens; without them its decoder's own attention is read. ``mask``: 1 for each of
+        ``tokens`` that is read and 0 for padding, before a prompt or after the end of a text. ``keys_mask``, ``sink``,
+        ``model`` and ``revision`` are as for :meth:`from_tensors`.
+
+        Raises ShapeError for anything else; the message says what it is.
+        """
+        names = foreign_arrays.token_names(tokens, "tokens")
+        has_sink = sinks.check_setting(sink, "weight")
+        written = join_steps(generated, sequence, keys is not None, is_rescaled=not has_sink)
+        rows = written.rows
+        if len(names) not in (rows, rows + 1, max(rows, written.length)):
+            raise ShapeError(
+                f"{len(names)} tokens were given, and the text has {rows} that were read and one after them.",
+                "Give the names of all tokens of the text, those of the prompt included: "
+                "tokenizer.convert_ids_to_tokens(generated.sequences[0]).",
+            )
+        in_mask = [row for row in foreign_arrays.unmasked(mask, len(names), "mask") if row < rows]
+        read = cls.from_tensors(
+            written.layers,
+            names[:rows],
+            keys,
+            mask=np.isin(np.arange(rows), in_mask),
+            keys_mask=keys_mask,
+            sink=sink,
+            model=model,
+            revision=revision,
+        )
+        first = sum(row < written.prompt for row in in_mask)
+        has_written = first < len(in_mask)
+        return replace(read, made=(*read.made, written_by_model(read.queries, first))) if has_written else read
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
         """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""
@@ -305,15 +369,22 @@ class Attention:
 
     @property
     def is_cross(self) -> bool:
-        """True if rows and columns are of different texts: then there is no diagonal, and no previous or next token."""
+        """True if rows and columns differ: those of two texts, between which there is no previous or next token, or the
+        columns of one text with a sink (:attr:`has_sink`)."""
         return self.keys is not self.queries
+
+    @cached_property
+    def has_sink(self) -> bool:
+        """True if the columns are the tokens of the rows, and after them a learned sink."""
+        return self.is_cross and sinks.is_key_added(self.queries, self.keys)
 
     @property
     def text(self) -> TokenizedText:
         """The text whose tokens are both rows and columns. Raises ShapeError for attention from one text to another."""
         if self.is_cross:
+            texts = "one text and a sink" if self.has_sink else "two texts"
             raise ShapeError(
-                f"This attention is of two texts, {len(self.queries)} queries and {len(self.keys)} keys.",
+                f"This attention is of {texts}, {len(self.queries)} queries and {len(self.keys)} keys.",
                 "Use .queries or .keys.",
             )
         return self.queries

@@ -55,6 +55,20 @@ class Answer(NamedTuple):
         return pd.DataFrame({"before": self.before, "after": self.after}, index=index)
 
 
+class Continuation(NamedTuple):
+    """What a model has written after a text so far.
+
+    Attributes:
+        pieces: numbers of the written pieces in the vocabulary.
+        text: the same as text, up to the last word that was wanted; it is added to the one before as it is.
+        is_complete: True if the model ends here, or all words that were wanted are written.
+    """
+
+    pieces: tuple[int, ...] = ()
+    text: str = ""
+    is_complete: bool = False
+
+
 @dataclass(frozen=True)
 class OfHeads:
     """A number for each head on one text, ``values`` [layer, head]; ``name`` says which, ``score`` of what answer."""

@@ -33,8 +33,9 @@ class CachedStack(NamedTuple):
     entries: Mapping[str, Mapping[int, Any]]
 
 
-def recorded(cache: Any, names: str | None = None) -> CachedStack:
-    """The layers of a cache, in order. ``names``: those to take, with {layer} for the number.
+def recorded(cache: Any, names: str | None = None, has_sink: bool = False) -> CachedStack:
+    """The layers of a cache, in order. ``names``: those to take, with {layer} for the number. ``has_sink``: rows may
+    sum to less than 1.
 
     Raises ShapeError if there are none or several stacks.
     """
@@ -44,7 +45,7 @@ def recorded(cache: Any, names: str | None = None) -> CachedStack:
         layers = [_weights_of(one) for one in cache[: MOST_ITEMS + 1]] if isinstance(cache, list | tuple) else cache
         return CachedStack(layers, None, "", str(model), {})
     entries = _by_name(cache)
-    chosen = _chosen(entries, names)
+    chosen = _chosen(entries, names, has_sink)
     of_layer = entries[chosen]
     if max(of_layer) >= MOST_ITEMS:
         raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MOST_ITEMS:,} or more.", "Count from 0.")
@@ -74,14 +75,16 @@ def _stands_alone(name: str, number: re.Match[str]) -> bool:
     return all(sign in "._[]/" for sign in around)
 
 
-def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None) -> str:
+def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sink: bool) -> str:
     """The names of the stack of layers to read."""
     if names:
         if not isinstance(names, str) or names not in entries:
             raise ShapeError(f"There is no {shorten_value(names, 60)!r} in this cache.", _has(entries))
         return names
     stacks = [name for name in entries if PATTERN.search(name)]
-    stacks = stacks or [name for name, layers in entries.items() if all(map(_is_weights, layers.values()))]
+    stacks = stacks or [
+        name for name, layers in entries.items() if all(_is_weights(layer, has_sink) for layer in layers.values())
+    ]
     if not stacks:
         raise ShapeError(
             "No attention weights are in this cache: nothing is named like 'blocks.0.attn.hook_pattern', and no entry "
@@ -123,8 +126,8 @@ def _weights_of(entry: Any, name: str = "") -> Any:
     return entry
 
 
-def _is_weights(entry: Any) -> bool:
-    """True for [text, head, query, key] or [head, query, key] with rows that sum to 1."""
+def _is_weights(entry: Any, has_sink: bool) -> bool:
+    """True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to less."""
     try:
         weights = _weights_of(entry)
         array = array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
@@ -132,7 +135,8 @@ def _is_weights(entry: Any) -> bool:
         return False
     if not array.size:
         return False
-    return bool(array.min() >= 0 and np.abs(array.sum(axis=-1) - 1).max() < SUM_TOLERANCE)
+    deviations = array.sum(axis=-1) - 1
+    return bool(array.min() >= 0 and (deviations if has_sink else np.abs(deviations)).max() < SUM_TOLERANCE)
 
 
 # ---- Norms ----------------------------------------------------------------------------------------------------

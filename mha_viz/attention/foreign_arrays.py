@@ -57,8 +57,11 @@ def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
     queries, columns = axes[-2:]
     if keys is None and queries != columns:
         raise ShapeError(
-            f"These weights lead from {queries} queries to {columns} keys: cross-attention, or a step with a cache.",
-            "For cross-attention give the tokens of the text that is attended to as keys=[…].",
+            f"These weights lead from {queries} queries to {columns} keys: cross-attention, a step with a cache, or "
+            "windows, whose columns are places around a token.",
+            "For cross-attention give the tokens of the text that is attended to as keys=[…]; for a step, all tokens "
+            "so far. Of windows, such as Longformer's, give [head, query, key] with 0 outside, or open the model with "
+            "mha_viz.load.",
         )
     if (queries, columns) != (tokens, tokens if keys is None else keys):
         names = f"{tokens} tokens" if keys is None else f"{tokens} tokens and {keys} keys"
@@ -75,17 +78,18 @@ def layers_of(attentions: Any, queries: int, keys: int | None) -> list[Any]:
     _check_some(attentions)
     layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
     _check_one_stack(layers)
-    each: dict[int, tuple[int, ...]] = {}  # one layer may stand in several places
-    for layer in layers:
-        if id(layer) not in each:
-            each[id(layer)] = _of_layer(axes_of(layer))
-    shapes = {*each.values()}
+    each = {id(layer): layer for layer in layers}  # one layer may stand in several places
+    shapes = {() if isinstance(layer, Number) else axes_of(layer) for layer in each.values()}
     if len(shapes) > 1:
+        has_stages = all(len(axes) == 4 for axes in shapes) and len({axes[2:] for axes in shapes}) == 1
         raise ShapeError(
             f"The layers have different axes: {', '.join(map(str, sorted(shapes)[:MOST_AXES]))}.",
-            "Give the layers of one stack: the encoder's, the decoder's own, or its cross-attention.",
+            "Give the layers of one stage, and of its windows one: [layer[0] for layer in …], with its tokens."
+            if has_stages
+            else "Give the layers of one stack: the encoder's, the decoder's own, or its cross-attention.",
         )
     axes = shapes.pop()
+    _check_layer(axes, len(layers), queries)
     check_room((len(layers), *axes))
     _check_counts(axes, queries, keys)
     return layers
@@ -126,9 +130,10 @@ def numbers_given(given: Any, count: int) -> list[int]:
     return each
 
 
-def stacked(layers: Sequence[Any]) -> Weights:
-    """[layer, head, query, key] from what :func:`layers_of` returns; a batch of one is unwrapped."""
-    arrays = [array_of(layer) for layer in layers]
+def stacked(layers: Sequence[Any], is_rescaled: bool = True) -> Weights:
+    """[layer, head, query, key] from what :func:`layers_of` returns; a batch of one is unwrapped. ``is_rescaled``: the
+    rows of half precision are rescaled to sum to 1."""
+    arrays = [array_of(layer, is_rescaled=is_rescaled) for layer in layers]
     try:
         with np.errstate(over="ignore"):  # infinity is refused with the reason
             whole = np.stack(arrays).astype(np.float32, copy=False)
@@ -154,9 +159,11 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
     axes = [axes_of(layer) if hasattr(layer, "shape") else () for layer in layers]
     if {(len(each), each[:1]) for each in axes} != {(4, (texts,))}:
         shapes = ", ".join(map(str, sorted({*axes})[:MOST_AXES])) or "none"
+        is_text_first = len(layers) == texts and {len(each) for each in axes} == {4}
         raise ShapeError(
             f"Tokens of {texts} texts were given, and layers with axes {shapes}.",
-            f"Expected one tensor per layer, [text, head, query, key] with {texts} texts.",
+            f"Expected one tensor per layer, [text, head, query, key] with {texts} texts."
+            + " Of [text, layer, head, query, key] give attentions.swapaxes(0, 1)." * is_text_first,
         )
     for argument, values in beside.items():
         is_list = hasattr(values, "__getitem__") and not isinstance(values, str | bytes | Mapping)
@@ -222,7 +229,7 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
         raise ShapeError(
             f"{len(layers)} stacks of layers were given, of depth {deep}, where one was expected.",
             "Give one stack with one tensor per layer: outputs.encoder_attentions, outputs.decoder_attentions or "
-            "outputs.cross_attentions; of generate(), the stack of one step.",
+            "outputs.cross_attentions. What generate() returned is for Attention.from_generated.",
         )
 
 
@@ -275,21 +282,41 @@ def check_room(axes: Sequence[int]) -> None:
         raise ShapeError(f"{prod(axes):,} numbers were given.", f"At most {MOST_NUMBERS:,} are read. {SMALLER}")
 
 
-def _of_layer(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a layer. Raises ShapeError for a batch, and for what is no layer."""
-    if len(axes) == 4 and axes[0] != 1:
+def _check_layer(axes: tuple[int, ...], layers: int, tokens: int) -> None:
+    """Raises ShapeError for a batch, and for what is no layer; ``layers`` is their number, all with these axes."""
+    if len(axes) == 4 and axes[0] != 1 and axes[0] * axes[2] == tokens:
         raise ShapeError(
-            f"A layer has axes {axes}: a batch of {axes[0]} texts.",
-            "Give tokens as a list of lists, one for each text, and mask=inputs['attention_mask'] to drop the padding.",
+            f"A layer has axes {axes}: {axes[0]} windows of {axes[2]} tokens, each of which sees its own window alone.",
+            "Give one window, [layer[0] for layer in …], with its tokens.",
+        )
+    if len(axes) == 4 and axes[0] != 1:
+        problem = f"A layer has axes {axes}: a batch of {axes[0]} texts"
+        raise ShapeError(
+            f"{problem}, or one text with {axes[0]} layers." if layers == 1 else f"{problem}.",
+            "Give tokens as a list of lists, one for each text, and mask=inputs['attention_mask'] to drop the padding. "
+            "Of [text, layer, head, query, key] take [0], and of windows one: [layer[0] for layer in …].",
         )
     if len(axes) not in (3, 4):
-        raise ShapeError(f"A layer has axes {axes}.", AXES)
-    return axes
+        whole = (layers, *axes)
+        kind, remedy = _FEWER_AXES.get(len(whole), ("", AXES))
+        raise ShapeError(f"The weights have axes {whole}{kind}.", remedy)
 
 
-def array_of(given: Any, name: str = LAYER) -> npt.NDArray[Any]:
+# What has too few axes: what it is, and what to do, by the number of all axes.
+_FEWER_AXES = {
+    1: (": one row", "Give [[[row]]], with its own token as tokens and the tokens that it sees as keys=[…]."),
+    2: (": one matrix", "Give [[matrix]]: one layer with one head."),
+    3: (
+        ": the heads of one layer, or layers without heads",
+        "Of [head, query, key] give [layer]; of [layer, query, key] give [[matrix] for matrix in layers].",
+    ),
+}
+
+
+def array_of(given: Any, name: str = LAYER, *, is_rescaled: bool = True) -> npt.NDArray[Any]:
     """An array of real numbers, from an array, a tensor or lists; torch tensors are moved to the CPU and detached from
-    their graph, and half precision becomes float32. Raises ShapeError for everything else."""
+    their graph, and half precision becomes float32, in a layer with rows that are rescaled to sum to 1 if
+    ``is_rescaled``. Raises ShapeError for everything else."""
     axes = axes_of(given, name)
     check_real(getattr(given, "dtype", None), name)
     half = "float16" in str(getattr(given, "dtype", ""))
@@ -305,7 +332,7 @@ def array_of(given: Any, name: str = LAYER) -> npt.NDArray[Any]:
     if not half:
         return array
     array = array.astype(np.float32)
-    if name != LAYER:
+    if name != LAYER or not is_rescaled:
         return array
     sums = array.sum(axis=-1, keepdims=True)  # what 16-bit rounding explains is undone; the rest is for the check
     scaled: Weights = np.divide(array, sums, out=array.copy(), where=np.abs(sums - 1) < HALF_TOLERANCE)

@@ -16,8 +16,9 @@ from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Questi
 
 if TYPE_CHECKING:
     from mha_viz.attention import Attention, Weights
+    from mha_viz.text import TokenizedText
 
-ONLY, ONLY_LAYERS, PREFIX, NUMBERED = "only", "only layers", "prefix", "numbered layers"
+ONLY, ONLY_LAYERS, PREFIX, NUMBERED, WRITTEN = "only", "only layers", "prefix", "numbered layers", "written"
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
 
@@ -28,10 +29,11 @@ class Row(NamedTuple):
     an encoder–decoder, ``part``; the decoder's attention to its target depends on the ``source`` too. "target
     generated": by the model. "without": ``heads`` are off, by a ``method``, for "mean" and "recipe" with a digest of
     the ``means``, for "text" with the other text, ``source``. "prefix": the text follows the prefix ``source``.
-    "norm-weighted". "gradient": of a ``question``. "changed": ``by`` a tap. "rollout", "unexplained", the same "with
-    annotation", "by words", "special hidden", "only": these ``heads``, "only layers": those of these ``heads``.
-    "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose others have no weights
-    or were not given. Any other name: a step of a reading that was made by hand.
+    "written": its end, ``source``, was written by the model. "norm-weighted". "gradient": of a ``question``. "changed":
+    ``by`` a tap. "rollout", "unexplained", the same "with annotation", "by words", "special hidden", "only": these
+    ``heads``, "only layers": those of these ``heads``. "numbered layers": the layers of the reading are those of these
+    ``heads`` in the model, whose others have no weights or were not given. Any other name: a step of a reading that was
+    made by hand.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Row(NamedTuple):
 def _wording(row: Row) -> str:
     if row.name == PREFIX:
         return f"after the prefix “{row.source}”"
+    if row.name == WRITTEN:
+        return f"“{row.source}” written by the model"
     if row.part:
         return PARTS[row.part] + ("" if row.source is None else f" after the source “{row.source}”")
     if row.question is not None:
@@ -121,6 +125,21 @@ UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplain
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 # Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
+
+
+def written_by_model(text: TokenizedText, first: int) -> Step:
+    """The step of a reading of a text whose last tokens, from number ``first``, the model wrote."""
+    starts = (token.start for token in text.tokens[first:] if token.start is not None)
+    return Step(Row(WRITTEN, source=text.text[next(starts, len(text.text)) :].strip()))
+
+
+def first_written(attention: Attention) -> int | None:
+    """The first token that the model wrote; None if the whole text was given."""
+    source = next((step.row.source or "" for step in attention.made if step.row.name == WRITTEN), "")
+    text = attention.queries
+    start = text.text.rindex(source) if source and text.text.rstrip().endswith(source) else len(text.text)
+    places = (i for i, token in enumerate(text.tokens) if token.end is not None and token.end > start)
+    return next(places, None)
 
 
 def read_as(words: Iterable[str], *more: Step, prefix: str = "") -> tuple[Step, ...]:
@@ -229,6 +248,7 @@ _ONLY = re.compile(rf"only ({_HEADS})", re.ASCII)
 _NUMBERED = re.compile(r"of layers (\d{1,3}(?:, \d{1,3})*)", re.ASCII)
 _PART = re.compile(rf"({'|'.join(PARTS.values())})(?: after the source “(.*)”)?", re.DOTALL)
 _PREFIX = re.compile(r"after the prefix “(.*)”", re.DOTALL)
+_WRITTEN = re.compile(r"“(.*)” written by the model", re.DOTALL)
 _SCORE = re.compile(
     "gradient × weight of (?:log p of “(?P<word>.*)” (?:at token (?P<place>[0-9]{1,4})|as the next token)"
     "|the cosine with “(?P<other>.*)”)",
@@ -257,6 +277,8 @@ def _row_of(wording: str) -> Row:
         return Row(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
     if match := _PREFIX.fullmatch(wording):
         return Row(PREFIX, source=match[1])
+    if match := _WRITTEN.fullmatch(wording):
+        return Row(WRITTEN, source=match[1])
     if match := _PART.fullmatch(wording):
         return Row("part", part=next(part for part, words in PARTS.items() if words == match[1]), source=match[2])
     if match := _SCORE.fullmatch(wording):

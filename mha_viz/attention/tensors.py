@@ -41,27 +41,81 @@ def _shares(weights: Weights) -> None:
     """Check that rows sum to 1 and that no weight is below 0."""
     sums = weights.sum(axis=3)
     if not np.isfinite(sums).all():
-        raise ShapeError("The weights contain values that are not numbers.", NOT_NUMBERS)
+        layer, head, row = _largest(np.logical_not(np.isfinite(sums)))
+        is_empty = np.isnan(weights[layer, head, row]).all()
+        raise ShapeError(
+            f"The weights contain values that are not numbers: {_place(layer, head, row)}.",
+            f"This row has no key: {PADDING}" if is_empty else NOT_NUMBERS,
+        )
     if weights.min() < -ROW_SUM_TOLERANCE:
-        raise ShapeError(f"A weight is {weights.min():.3g}.", "Attention is a share: no weight is below 0.")
+        *place, key = _largest(-weights)
+        raise ShapeError(
+            f"A weight is {weights.min():.3g}: {_place(*place)}, key {key}.",
+            "Attention is a share: no weight is below 0. Scores must pass the softmax first.",
+        )
     deviations = np.abs(sums - 1)
     if deviations.max() > ROW_SUM_TOLERANCE:
-        total = sums.flat[deviations.argmax()]
-        raise ShapeError(f"A row of weights sums to {total:.5g}.", "Attention rows must sum to 1 within 0.001.")
+        layer, head, row = _largest(deviations)
+        raise ShapeError(
+            f"{_place(layer, head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead of 1.",
+            _remedy(weights[layer, head], sums, row, head, layer),
+        )
+
+
+PADDING = "leave padding out with mask=inputs['attention_mask']."
+TRAINING = "model in training mode drops weights and enlarges the others: call model.eval() before it reads."
+
+
+def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
+    """The likely cause of a row's sum, with what to do, from its head, [query, key], and the ``sums`` of all rows."""
+    of_head = sums[layer, head]
+    inside = (matrix > 0).cumsum(axis=1, dtype=np.int64)
+    has_gaps = bool(((matrix == 0) & (inside > 0) & (inside < inside[:, -1:])).any())
+    if np.abs(matrix.sum(axis=0) - 1).max() <= ROW_SUM_TOLERANCE:
+        return (
+            "The columns of this head sum to 1: rows must be queries and columns keys. Give "
+            "[layer.swapaxes(-1, -2) for layer in …]."
+        )
+    if of_head[row] == 0:
+        return f"This row has no key: {PADDING}"
+    if of_head[row] > 1 and np.ptp(of_head) <= ROW_SUM_TOLERANCE * of_head[row]:
+        return f"All rows of this head sum to {of_head[row]:.5g}: divide the weights by their sums."
+    if has_gaps or sums.max() > 1 + ROW_SUM_TOLERANCE:
+        return f"A {TRAINING}"
+    return (
+        "If the model has learned sinks, such as gpt-oss, give sink=True to Attention.from_tensors. If keys were left "
+        f"out, such as special tokens, give them too. A {TRAINING}"
+    )
+
+
+def _largest(numbers: npt.NDArray[Any]) -> tuple[int, ...]:
+    """The place of the largest number, the first of them."""
+    return tuple(map(int, np.unravel_index(int(numbers.argmax()), numbers.shape)))
+
+
+def _place(layer: int, head: int, row: int) -> str:
+    return f"layer {layer}, head {head}, row {row}"
 
 
 def _lengths(norms: Weights) -> None:
     """Check that no number is negative; rows may have any sum."""
-    if not np.isfinite(norms).all():
-        raise ShapeError("The norms contain values that are not numbers.", NOT_NUMBERS)
+    _check_finite("norms", norms)
     if norms.min() < 0:
-        raise ShapeError(f"A norm is {norms.min():.3g}.", "A norm is a length: none is below 0.")
+        *place, key = _largest(-norms)
+        raise ShapeError(
+            f"A norm is {norms.min():.3g}: {_place(*place)}, key {key}.", "A norm is a length: none is below 0."
+        )
 
 
 def _finite(products: Weights) -> None:
     """Check that numbers are finite; they may have either sign."""
-    if not np.isfinite(products).all():
-        raise ShapeError("The gradients contain values that are not numbers.", NOT_NUMBERS)
+    _check_finite("gradients", products)
+
+
+def _check_finite(kind: str, numbers: Weights) -> None:
+    if not np.isfinite(numbers).all():
+        *place, _ = _largest(np.logical_not(np.isfinite(numbers)))
+        raise ShapeError(f"The {kind} contain values that are not numbers: {_place(*place)}.", NOT_NUMBERS)
 
 
 _CHECKS: Mapping[str, Callable[[Weights], None]] = MappingProxyType(

@@ -19,9 +19,9 @@ import { LONG, defaultsFor, defaultsOf, patternsOf } from "./view.js";
  */
 
 /**
- * A row or column: a word, a piece or a special token; `tokens` are indices of pieces.
+ * A row or column: a word, a piece or a special token; `tokens` are indices of pieces. `written`: by the model.
  *
- * @typedef {{ text: string, tokens: number[], special: boolean, segment: number }} Unit
+ * @typedef {{ text: string, tokens: number[], special: boolean, segment: number, written?: boolean }} Unit
  */
 
 /** @typedef {{ rows: Unit[], cols: Unit[] }} Axes */
@@ -150,6 +150,7 @@ function unitsAlong(axis, view, side) {
     tokens,
     special: !!axis.special[tokens[0]],
     segment: axis.segments[tokens[0]],
+    ...(tokens[tokens.length - 1] >= (axis.written ?? Infinity) ? { written: true } : {}),
   }));
   const shown = view.special === "keep" ? all : all.filter((u) => !u.special);
   if (!side || !hasSecond(axis)) return shown;

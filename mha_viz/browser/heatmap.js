@@ -200,7 +200,8 @@ export function axis(context, scene, look, layout, isRow) {
       context.translate(at, layout.top - 6);
       context.rotate(-Math.PI / 2);
     }
-    write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left", layout.cell);
+    const wide = write(context, unit.text, 0, 0, LABEL - 6, isRow ? "right" : "left", layout.cell);
+    if (unit.written) context.fillRect(isRow ? -wide : 0, size * 0.6, wide, 1);
     context.restore();
     if (every === 1) return;
     context.fillStyle = look.muted; // which of several rows a label belongs to

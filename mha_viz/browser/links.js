@@ -158,6 +158,7 @@ function tokens(context, scene, layout, look, [above, below]) {
       context.font = look.textFont(size, held ? 600 : 400);
       const x = isQuery ? layout.left - 8 : layout.right + 8;
       const wide = write(context, unit.text, x, y, layout.column, isQuery ? "right" : "left", layout.rowHeight);
+      if (unit.written) context.fillRect(isQuery ? x - wide : x, y + size * 0.6, wide, 1);
       const behind = (isQuery ? x : x + wide) + BEHIND;
       numbers(context, numbered(scene, isQuery, i), behind, y, scene, layout, look);
     });

@@ -15,6 +15,7 @@ import { isOfLayers } from "./view.js";
  * @property {number[]} special
  * @property {number[][]} groups
  * @property {string[]} words
+ * @property {number} [written] the first token that the model wrote
  */
 
 /**

@@ -1,7 +1,7 @@
 """A treebank from CoNLL-U, and back: dependencies, and coreference where MISC holds ``Entity=``.
 
 Words are the lines whose id is a plain integer; ranges ("3-4") and empty nodes ("8.1") have no head and are skipped.
-``# global.columns`` and ``# global.Entity`` say what columns a line has, and what fields a bracket of ``Entity=``. A
+``# global.columns`` names the columns of all lines, ``# global.Entity`` the fields of a bracket of ``Entity=``. A
 sentence with a line that cannot be parsed, an invalid dependency tree, and a mention whose brackets do not match are
 left out, and no more than that; :attr:`Corpus.left_out` says where and why. The words of an invalid tree are still
 read.

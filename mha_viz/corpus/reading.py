@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from mha_viz.corpus.conllu import WITHOUT_SENTENCE, read_conllu
 from mha_viz.corpus.limits import check_cells, check_line, check_sentences, check_text, check_words, decoded
 from mha_viz.corpus.rows import BOM, lines_of
-from mha_viz.corpus.tables import Row, first_lines, is_conllu, table_row
+from mha_viz.corpus.tables import TableRow, first_lines, is_conllu, table_row
 from mha_viz.corpus.treebank import START, Corpus, Gap, GapRow, PartStart, Sentence, Word, text_digest
 from mha_viz.errors import CorpusError
 from mha_viz.numerals import counted
@@ -48,7 +48,7 @@ def kind_of(text: str, name: str) -> str:
             f"{name} is not a GAP table: its first line lacks the column Pronoun-offset.",
             f"Expected {', '.join(GAP_COLUMNS)}, separated by tabs; plain text has the suffix .txt.",
         )
-    row = Row(1, "columns separated by commas") if suffix.endswith(".csv") else table_row(lines)
+    row = TableRow(1, "columns separated by commas") if suffix.endswith(".csv") else table_row(lines)
     if row is not None:
         raise CorpusError(
             f"{name} is a table, not text: line {row.line} has {row.looks}.",

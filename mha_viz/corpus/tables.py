@@ -18,7 +18,7 @@ RUN = re.compile(r"\t| {2,}")
 TAG = re.compile(r"O|[BIESLU]-\S+")  # of a named entity or a chunk, at the end of a line
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A line of a table: its number, and what it looks like."""
 
     line: int
@@ -46,13 +46,13 @@ def is_conllu(lines: Sequence[str]) -> bool:
     return 2 * by_tabs > len(rows) or (len(rows) > 1 and 2 * by_runs > len(rows)) or _by_single_spaces(rows)
 
 
-def table_row(lines: Sequence[str]) -> Row | None:
+def table_row(lines: Sequence[str]) -> TableRow | None:
     """The first line of another table, which most lines look like; None for text."""
     rows = _rows(lines)
     for looks, is_row in _LOOKS.items():
-        found = [number for number, row in rows if is_row(row)]
-        if 2 * len(found) > len(rows):
-            return Row(found[0], looks)
+        numbers = [number for number, row in rows if is_row(row)]
+        if 2 * len(numbers) > len(rows):
+            return TableRow(numbers[0], looks)
     return None
 
 

@@ -141,7 +141,8 @@ def identity(attention: Attention) -> dict[str, str]:
     facts = {"model": name_in_column(attention.model), "revision": attention.revision, "text": text.text[:first]}
     facts |= {"pair": text.pair[:second]} if text.pair else {}
     facts |= {"read": _read(cut)} if cut else {}
-    facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if attention.is_cross else {}
+    is_of_two = attention.is_cross and not attention.has_sink
+    facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if is_of_two else {}
     facts |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
     return facts | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
 

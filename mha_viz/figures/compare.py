@@ -286,7 +286,7 @@ def _whose(panels: Sequence[Panel], panel: Panel) -> str:
 def _sentences(attention: Attention) -> str:
     """What is read: the sentence, or both; for cross-attention, the sentence of the rows to that of the columns."""
     text = attention.queries
-    to = f" to “{attention.keys.text}”" if attention.is_cross else ""
+    to = f" to “{attention.keys.text}”" if attention.is_cross and not attention.has_sink else ""
     return f"“{text.text}”" + (f" and “{text.pair}”" if text.pair else "") + to
 
 

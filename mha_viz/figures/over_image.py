@@ -96,8 +96,8 @@ def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int,
     """The tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from ``columns``, or
     as a square. Raises ShapeError if they do not fill these."""
     count, places = len(names), [*names]
-    found = [PLACE.fullmatch(name) for name in names.values()]
-    at = [(int(match[1]), int(match[2])) for match in found if match]
+    matches = [PLACE.fullmatch(name) for name in names.values()]
+    at = [(int(match[1]), int(match[2])) for match in matches if match]
     if len(at) == count:
         rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*at, strict=True))
         if columns not in (None, wide):

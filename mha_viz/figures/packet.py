@@ -33,7 +33,7 @@ import numpy.typing as npt
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.attention import Attention, Head, Weights
 from mha_viz.attention.numbers import name_numbers
-from mha_viz.attention.steps import in_model
+from mha_viz.attention.steps import first_written, in_model
 from mha_viz.attention.tensors import between, each_layer
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.figures.theme import THEMES
@@ -314,7 +314,7 @@ def _header(
     """``alone``: of a file, which is not to say where on somebody's disk the model is."""
     text, heads, maps = attention.queries, attention.heads, attention.every_head()
     of_model = [in_model(attention.made, head) for head in maps]
-    numbers = name_numbers(attention.quantity, attention.made)
+    numbers, written = name_numbers(attention.quantity, attention.made), first_written(attention)
     return {
         "key": attention.key,
         "of": belongs_to(attention),
@@ -326,6 +326,7 @@ def _header(
         "together": most_together(attention),
         **axis_tokens(text),
         **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
+        **({} if written is None else {"written": written}),
         **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
         **({} if numbers == "weight" else {"numbers": numbers}),
         **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),

@@ -9,7 +9,7 @@ from typing import Any
 
 from mha_viz.analysis.described import LONGEST, predicted, shipped
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.steps import ONLY, ONLY_LAYERS, Step, digest, later_steps
+from mha_viz.attention.steps import ONLY, ONLY_LAYERS, WRITTEN, Step, digest, later_steps
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT, Quantity
 from mha_viz.figures.layout import Size
 from mha_viz.figures.panels import Panel
@@ -106,6 +106,8 @@ def _question(question: Question) -> dict[str, object]:
 
 def _after(call: str, step: Step) -> str:
     """The code for one more step of ``Attention.made``; empty if no call does it."""
+    if step.row.name == WRITTEN:  # the whole text is read again
+        return call
     if step.row.name in (ONLY, ONLY_LAYERS):
         names = [f"L{head.layer}" if step.row.name == ONLY_LAYERS else str(head) for head in step.row.heads]
         return f"{call}.only({names!r})"

@@ -16,7 +16,7 @@ from mha_viz import process
 from mha_viz.analysis.effects import Changes, Effects
 from mha_viz.analysis.syntax import Pointers
 from mha_viz.attention import Attention, Head
-from mha_viz.attention.answers import Answer, Numbers, Patched
+from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.steps import Row, Step
@@ -36,7 +36,7 @@ CODEC = Codec(
     *(Request, Question, Head, range, ModelName),
     *(Attention, TokenizedText, Token, Cut, Step, Row),
     *(Trace, Parameters, Rotation, Agreement, ScoreParts, Patched),
-    *(Answer, Changes, Effects, Pointers),
+    *(Answer, Continuation, Changes, Effects, Pointers),
 )
 
 
@@ -102,6 +102,13 @@ def question(models: Models, request: Request) -> Question:
     from mha_viz.study.one_text import question_of
 
     return question_of(_model(models, request), request)
+
+
+def continuation(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
+    """What a causal model writes after a text, some pieces further than ``before`` (``models.continuing``)."""
+    from mha_viz.models.continuing import write_more
+
+    return write_more(_model(models, request), request.text, words, before, steps)
 
 
 def direct(models: Models, request: Request) -> Numbers:
@@ -209,6 +216,7 @@ VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
                 direct,
                 importance,
                 answer,
+                continuation,
             ),
             *(effects_of, lost_each, lost_at_random, margins, measure_means, point, repeats),
         )

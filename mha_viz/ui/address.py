@@ -56,9 +56,9 @@ OF_THESE_PANELS = ("diff", "at", "pin")  # these count the panels and tokens of 
 OF_THESE_TOKENS = ("pin", "link", "q", "k")
 OF_THIS_ANSWER = ("place", "word", "want")  # a masked token, and the words whose probability is followed there
 # A new text has other tokens and another second text.
-OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second", "target", "from", "like", "in", *OF_THIS_ANSWER)
+OF_THIS_TEXT = (*OF_THESE_TOKENS, "case", "second", "target", "from", "like", "in", "written", *OF_THIS_ANSWER)
 # A new model has other tokens and other heads.
-OF_THIS_MODEL = ("head", "on", "off", "case", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
+OF_THIS_MODEL = ("head", "on", "off", "case", "written", *OF_THESE_TOKENS, *OF_THIS_ANSWER)
 ANSWER = {  # about the answer of a model
     "place": r"\d{1,4}",
     "effect": "sentence|answer",
@@ -67,6 +67,7 @@ ANSWER = {  # about the answer of a model
     "part": "|".join(PARTS),
     "in": "|".join(OFF_IN),
     "path": "|".join(SIDES),
+    "written": r"\d{1,4}",
 }
 MAX_WORD = 60  # characters of a followed word
 MAX_PREFIX = 200  # characters of what a model reads before a text
@@ -98,7 +99,8 @@ class Address:
     and ``link`` refer to. ``tray``: what :mod:`mha_viz.ui.comparison` reads. ``path``: the side of the head at which
     paths from earlier ones end; ``like``: the text that both are compared with. ``case``: the case of a role that is
     open. ``want``: the word that is to become the answer. ``effect``: what an effect is measured on; ``order``,
-    ``seed``: the order in which heads are removed one by one; ``more``: all numbers about heads that are off are shown.
+    ``seed``: the order in which heads are removed one by one; ``more``: all numbers about heads that are off are shown;
+    ``written``: how many characters at the end of the text the model wrote.
     """
 
     request: Request = field(default=Request(part=CROSS))
@@ -119,6 +121,7 @@ class Address:
     order: str = ""
     seed: int = 0
     more: bool = False
+    written: int = 0
     complaints: tuple[str, ...] = field(default=())
 
     def way(self, text: str) -> dict[str, Any]:
@@ -266,6 +269,7 @@ def _address(parameters: Mapping[str, str]) -> Address:
         order=chosen.get("order", ""),
         seed=int(chosen.get("seed", 0)),
         more=parameters.get("more") == "1",
+        written=int(chosen.get("written", 0)),
         complaints=tuple(f"{name}={clean(parameters[name])[:30]}" for name in odd),
     )
 

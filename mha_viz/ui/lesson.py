@@ -34,7 +34,7 @@ _OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked tok
 _OF_PAGES = {
     "explore": (
         *(*_OF_DRAWINGS, *_OF_THE_ANSWER, "on", "link", "side", "roles", "arrows", "gold", "case"),
-        *("more", "effect", "order", "seed", "want"),
+        *("more", "effect", "order", "seed", "want", "written"),
     ),
     "compare": (*_OF_DRAWINGS, *_OF_THE_ANSWER, "show", "with", "as", "diff", "at", "path", "like"),
     "roles": ("corpus", "kinds", "relation", "level", "search", "groups"),

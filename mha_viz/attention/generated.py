@@ -1,0 +1,169 @@
+"""Text that a model wrote with transformers' ``generate()``: for each step it returns the weights of the tokens that
+the step read, first those of the prompt, then mostly one row. Joined, they are the weights of the whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.attention.foreign_arrays import MOST_NAMES, Weights, array_of, axes_of, check_room, listed
+from mha_viz.errors import ShapeError, shorten_value
+
+ASK = "Call generate(…, output_attentions=True, return_dict_in_generate=True)"
+CALL = f'{ASK} of a model with attn_implementation="eager", and give all that it returns.'
+
+
+class Written(NamedTuple):
+    """The weights of one text that a model wrote.
+
+    Attributes:
+        layers: [head, query, key] of each layer; queries are the tokens that were read.
+        prompt: number of tokens that the first step read.
+        length: number of tokens of the text in ``generated.sequences``, with padding and with the last token, which the
+            model wrote and did not read.
+    """
+
+    layers: list[Weights]
+    prompt: int
+    length: int
+
+    @property
+    def rows(self) -> int:
+        """Number of tokens that were read."""
+        return int(self.layers[0].shape[1])
+
+
+def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled: bool = True) -> Written:
+    """Join the steps of one of ``generated.sequences``: of a decoder, or, for ``is_cross``, from it to the source.
+
+    Raises ShapeError for what ``generate()`` does not return, for a text that has to be chosen, and for beams whose
+    way is not known.
+    """
+    steps = _steps_of(generated, is_cross)
+    texts, length = _axes_of_sequences(generated)
+    chosen = _choose(sequence, texts)
+    beams = _beams_of(generated, steps, texts, chosen)
+    read = list(zip(steps, beams, strict=False))
+    counts = {len(step) for step, _ in read}
+    if len(counts) > 1:
+        raise ShapeError(f"The steps have {shorten_value(sorted(counts))} layers.", CALL)
+    join = _join_cross if is_cross else _join_self
+    layers = [join([_row_of(step[layer], beam, is_rescaled) for step, beam in read]) for layer in range(counts.pop())]
+    return Written(layers, axes_of(steps[0][0])[-2], length)
+
+
+def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
+    """The layers of each step, [text, head, query, key]."""
+    has_two_stacks = hasattr(generated, "decoder_attentions")
+    if is_cross and not has_two_stacks and hasattr(generated, "attentions"):
+        raise ShapeError("keys are for encoder–decoders, and this model has one stack.", "Leave out keys.")
+    field = ("cross_attentions" if is_cross else "decoder_attentions") if has_two_stacks else "attentions"
+    if not hasattr(generated, field):
+        raise ShapeError(f"{shorten_value(generated)!r} is not what generate() returned.", CALL)
+    recorded = getattr(generated, field)
+    steps = listed(() if recorded is None else recorded, "is not a list of steps.", CALL, most=MOST_NAMES)
+    if any(hasattr(step, "shape") for step in steps):
+        raise ShapeError(
+            f"{field} has the layers of one pass, not the steps of generate().", "Give them to Attention.from_tensors."
+        )
+    if not steps or not all(isinstance(step, tuple | list) and step and step[0] is not None for step in steps):
+        raise ShapeError(f"generate() returned no {field}.", CALL)
+    if any(len(axes_of(step[0])) != 4 for step in steps):
+        raise ShapeError(f"{field} has a step without layers [text, head, query, key].", CALL)
+    return steps
+
+
+def _axes_of_sequences(generated: Any) -> tuple[int, int]:
+    """The number of texts, and of tokens of each."""
+    sequences = getattr(generated, "sequences", None)
+    axes = axes_of(sequences, "sequences")
+    if len(axes) != 2 or not axes[0]:
+        raise ShapeError(f"sequences has axes {axes}.", CALL)
+    return axes[0], axes[1]
+
+
+def _choose(sequence: Any, texts: int) -> int:
+    if sequence is None and texts == 1:
+        return 0
+    if sequence is None:
+        raise ShapeError(
+            f"{texts} texts were written.", "Choose one, such as sequence=0, the first of generated.sequences."
+        )
+    if isinstance(sequence, bool) or not isinstance(sequence, Integral) or not 0 <= index(sequence) < texts:
+        raise ShapeError(
+            f"sequence is {shorten_value(sequence)!r}, and {texts} texts were written.",
+            f"Expected a number from 0 to {texts - 1}.",
+        )
+    return index(sequence)
+
+
+def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
+    """Which of the texts that each step read is the chosen one: with beams, another one at each step."""
+    together = axes_of(steps[0][0])[0]
+    beams = getattr(generated, "beam_indices", None)
+    if beams is None:
+        if together != texts:
+            raise ShapeError(
+                f"The steps read {together} texts together and {texts} were written: beams, and nothing says which of "
+                "them became a text.",
+                f"{ASK}, with output_scores=True where its beam_indices are missing, or with num_beams=1.",
+            )
+        return [chosen] * len(steps)
+    axes = axes_of(beams, "beam_indices")
+    if len(axes) != 2 or axes[0] != texts:
+        raise ShapeError(f"beam_indices has axes {axes}, for {texts} texts.", CALL)
+    path = [int(beam) for beam in array_of(beams, "beam_indices")[chosen]]
+    path = path[: path.index(-1)] if -1 in path else path  # −1: the text had ended
+    if not path or not 0 <= min(path) <= max(path) < together:
+        raise ShapeError(f"beam_indices names beams other than the {together} that were read.", CALL)
+    return path
+
+
+def _row_of(layer: Any, beam: int, is_rescaled: bool) -> Weights:
+    """[head, query, key] of one text of a step."""
+    axes = axes_of(layer)
+    if len(axes) != 4 or not beam < axes[0]:
+        raise ShapeError(f"A step has a layer with axes {axes}.", "Expected [text, head, query, key] in each step.")
+    part: Weights = array_of(layer[beam], is_rescaled=is_rescaled).astype(np.float32, copy=False)
+    return part
+
+
+def _join_self(steps: Sequence[Weights]) -> Weights:
+    """[head, query, key] of a text from its steps. A step without a cache reads the whole text again; a cache of a
+    fixed size has room for later keys, with weights of 0, and that of a window holds the latest keys."""
+    ends, size = [], 0
+    for step in steps:
+        reads_again = size > 0 and step.shape[1:] == (size + 1, size + 1)
+        size = step.shape[1] if reads_again else size + step.shape[1]
+        ends.append(size)
+    heads = steps[0].shape[0]
+    check_room((heads, size, size))
+    whole: Weights = np.zeros((heads, size, size), np.float32)
+    for step, end in zip(steps, ends, strict=True):
+        _check_heads(step, heads)
+        rows, columns = step.shape[1:]
+        first = max(0, end - columns)
+        whole[:, end - rows : end, first:end] = step[..., : end - first]
+    return whole
+
+
+def _join_cross(steps: Sequence[Weights]) -> Weights:
+    """[head, query, key] from a target to its source. A step without a cache reads the whole target again."""
+    heads, _, columns = steps[0].shape
+    rows: list[Weights] = []
+    for step in steps:
+        _check_heads(step, heads)
+        if step.shape[2] != columns:
+            raise ShapeError(f"The steps have {columns} and {step.shape[2]} keys.", "Expected the same source in each.")
+        read = sum(part.shape[1] for part in rows)
+        rows = [step] if read and step.shape[1] == read + 1 else [*rows, step]
+    return np.concatenate(rows, axis=1)
+
+
+def _check_heads(step: Weights, heads: int) -> None:
+    if step.shape[0] != heads:
+        raise ShapeError(f"The steps have {heads} and {step.shape[0]} heads.", CALL)

@@ -1,0 +1,86 @@
+"""A causal model continues the text on the Explore page; what it wrote is marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from mha_viz.attention import Attention
+from mha_viz.attention.answers import Continuation
+from mha_viz.attention.steps import written_by_model
+from mha_viz.errors import TextError
+from mha_viz.models import catalog
+from mha_viz.reader import verbs
+from mha_viz.request import Request
+from mha_viz.ui import address, inference
+from mha_viz.ui.address import Url
+from mha_viz.ui.caches import facts, model_service, ready
+from mha_viz.ui.parts import complain, guarded, plain, remark
+from mha_viz.ui.request import model_of
+
+LENGTHS = (4, 8, 16, 32)  # words
+LENGTH, WANTED = "words_to_write", "continue_wanted"  # session keys: the control, and what has yet to be written
+STEPS = 4  # pieces written between two looks at whether anybody still waits
+
+
+@guarded(complain)
+def ask_words(what: Url) -> None:
+    """Show the button that continues the text, for a causal model whose files are here and one text."""
+    model = model_of(what.where)
+    if what.where.request.pair or "\n" in what.text or not what.text.strip() or not ready(model):
+        return
+    of_files = facts(model)
+    if of_files is None or not of_files.causal or of_files.parts:
+        return
+    with st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
+        st.selectbox("Words", LENGTHS, index=1, key=LENGTH, width=110)
+        st.button("Let the model continue", key="continue_text", on_click=_on_continue)
+    wanted = st.session_state.pop(WANTED, None)
+    if wanted is not None and wanted[0] == (model.name, what.text):
+        _continue(model, what, wanted[1])
+
+
+@guarded()
+def _on_continue() -> None:
+    """Write once the page is drawn, where progress can be shown."""
+    what, words = address.url(), st.session_state.get(LENGTH)
+    if words in LENGTHS:
+        st.session_state[WANTED] = (model_of(what.where).name, what.text), words
+
+
+def _continue(model: catalog.Model, what: Url, words: int) -> None:
+    """Write some words after the text, with their progress, and read the whole; another click ends it."""
+    request = Request(model.name, what.text, prefix=what.where.request.prefix)
+    state, label = Continuation(), f"{plain(model.label)} is writing"
+    with st.empty():
+        bar = st.progress(0.0, text=f"{label}…")
+        while not state.is_complete:
+            some = model_service().cached(verbs.continuation, request, words, state, STEPS)
+            state = inference.wait(some, f"{model.label} is writing…")
+            count = min(len(state.text.split()), words)
+            bar.progress(count / words, text=f"{label}: word {count} of {words}…")
+    if not state.text.strip():
+        remark("The model ends the text here.")
+        return
+    whole = what.text + state.text
+    if address.fits(whole, "")[0] != whole:
+        raise TextError("The continued text is too long for the page’s link.", "Shorten the text.")
+    address.go(**dict.fromkeys(address.OF_THIS_TEXT) | {"text": whole, "written": str(len(state.text))})
+    st.rerun()
+
+
+def mark_written(attention: Attention, what: Url) -> Attention:
+    """Return the reading with the step that says what of its text the model wrote, with a remark, if the link says
+    so."""
+    text, count = attention.queries, what.where.written
+    if not 0 < count < len(text.text) or text.cut is not None or attention.is_cross:
+        return attention
+    if not inference.is_of_requested_model(attention, what.where):
+        return attention
+    start = len(text.text) - count
+    first = next((i for i, token in enumerate(text.tokens) if token.end is not None and token.end > start), None)
+    if first is None:
+        return attention
+    remark(f"Written by the model: “{text.text[start:].strip()}”")
+    return replace(attention, made=(*attention.made, written_by_model(text, first)))

@@ -1,0 +1,127 @@
+"""A causal model continues a text: as ``generate()`` of transformers does, in steps, and on the page, where what it
+wrote is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import mha_viz as mv
+from mha_viz.attention.answers import Continuation
+from mha_viz.attention.steps import WRITTEN, first_written, steps_of, written_by_model
+from mha_viz.errors import MhaVizError
+from mha_viz.figures import recipe
+from mha_viz.figures.packet import axis_tokens
+from mha_viz.models.continuing import continue_text, write_more
+from mha_viz.models.loading import load
+from tests.page_session import PageSession, press
+
+Folder = Callable[[str], Path]
+TEXT = "the dog saw a girl . the dog"
+WROTE = " stands a girl . the dog stands a"
+
+
+def test_repeater_repeats() -> None:
+    repeater = mv.load("repeater")
+    assert continue_text(repeater, TEXT, words=8) == TEXT + WROTE
+    assert continue_text(repeater, TEXT, words=2) == TEXT + " stands a"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", ["gpt2 words"])
+def test_it_writes_what_generate_writes(tiny_folder: Folder, family: str) -> None:
+    folder = tiny_folder(family)
+    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer("The animal was", return_tensors="pt").input_ids
+    new = model.generate(ids, max_new_tokens=12, do_sample=False)[0, ids.shape[1] :]
+    state = write_more(load(folder), "The animal was", 32, steps=12)
+    count = len(state.pieces)
+    assert count
+    assert new[:count].tolist() == list(state.pieces)
+    assert state.is_complete or count == 12
+
+
+def test_it_is_written_in_steps() -> None:
+    repeater, state = mv.load("repeater"), Continuation()
+    written = []
+    while not state.is_complete:
+        state = write_more(repeater, TEXT, 8, state, steps=2)
+        written.append(state.text)
+    assert written[0] == " stands a"
+    assert written[-1] == WROTE
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "words", "message"),
+    [
+        ("minilm", TEXT, 8, "reads in both directions, so it continues no text"),
+        ("repeater", TEXT, 0, "words is '0'. Expected a number from 1 to 32"),
+        ("repeater", TEXT, 33, "Expected a number from 1 to 32"),
+        ("repeater", TEXT, "8", "Expected a number from 1 to 32"),
+        ("repeater", "the dog " * 32, 8, "reads 64 pieces, and the text leaves no room"),
+        ("repeater", " ", 8, "Nothing was typed"),
+    ],
+)
+def test_what_cannot_be_continued_is_refused(model: str, text: str, words: Any, message: str) -> None:
+    with pytest.raises(MhaVizError, match=message):
+        continue_text(mv.load(model), text, words)
+
+
+# ---- On the page ----------------------------------------------------------------------------------------------
+
+
+def test_a_causal_model_continues_the_text_on_the_page() -> None:
+    page = PageSession({"model": "repeater", "text": TEXT, "pin": "q1"}, "pages/10_explore.py")
+    press(page, "continue_text")
+    assert page.url == {"model": "repeater", "text": TEXT + WROTE, "written": str(len(WROTE))}
+    assert f"Written by the model: “{WROTE.strip()}”" in page.said
+    header = page.shown().header
+    first = len(TEXT.split()) + header["special"].index(0)
+    assert header["written"] == first
+    assert header["tokens"][first:] == WROTE.split() + header["tokens"][first + 8 :]
+    page.read("the dog saw")
+    assert "written" not in page.url
+    assert "written" not in page.shown().header
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        {"text": TEXT},
+        {"model": "repeater", "text": TEXT, "pair": "a girl ."},
+        {"model": "repeater", "text": "1\tthe\n"},
+    ],
+    ids=["both directions", "a pair", "lines"],
+)
+def test_only_one_text_of_a_causal_model_is_continued(url: dict[str, Any]) -> None:
+    page = PageSession(url, "pages/10_explore.py")
+    assert "continue_text" not in {button.key for button in page.at.button}
+
+
+@pytest.mark.parametrize("written", ["0", str(len(TEXT)), "9999", "-1", "x"])
+def test_a_link_that_claims_too_much_marks_nothing(written: str) -> None:
+    page = PageSession({"model": "repeater", "text": TEXT, "written": written}, "pages/10_explore.py")
+    assert "written" not in page.shown().header
+    assert "Written by the model" not in page.said
+
+
+def test_captions_and_files_say_what_the_model_wrote(tmp_path: Path) -> None:
+    read = mv.load("repeater").encode(TEXT + WROTE)
+    first = next(i for i, token in enumerate(read.text.tokens) if (token.end or 0) > len(TEXT))
+    marked = replace(read, made=(*read.made, written_by_model(read.text, first)))
+    assert first_written(marked) == first
+    assert first_written(read) is None
+    assert axis_tokens(marked.text)["tokens"] == axis_tokens(read.text)["tokens"]
+    assert f"“{WROTE.strip()}” written by the model" in marked.heatmap("L1H0").caption
+    opened = mv.open_attention(marked.save(tmp_path / "a.npz"))
+    assert opened.made == marked.made
+    assert opened.made[-1].row.name == WRITTEN
+    assert steps_of(map(str, marked.made))[-1].row == marked.made[-1].row
+    assert recipe._reading("a", marked) == recipe._reading("a", read)

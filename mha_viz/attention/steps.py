@@ -120,6 +120,7 @@ def digest(means: Weights) -> str:
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
 WEIGHTS_ONLY = Step(Row("weights only"))
+REST_AS_SINK = Step(Row("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
@@ -164,6 +165,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "target generated": {"target": ""},
         "weights only": {},
         NUMBERED: {},
+        REST_AS_SINK.row.name: {},
         PREFIX: {"prefix": row.source or ""},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},

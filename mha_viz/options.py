@@ -75,6 +75,10 @@ class CacheOptions(TypedDict, total=False):
     layers: Any
     mask: Any
     keys_mask: Any
+    text: Any
+    keys_text: Any
+    offsets: Any
+    keys_offsets: Any
     sentence_b_start: Any
     sink: bool
     model: str

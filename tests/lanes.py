@@ -62,6 +62,7 @@ UNIT: tuple[str, ...] = (
     "test_packet",
     "test_panels",
     "test_patterns",
+    "test_pieces",
     "test_pins",
     "test_preview",
     "test_printed",

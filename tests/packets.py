@@ -7,11 +7,14 @@ import json
 import re
 import struct
 import zlib
+from html import unescape
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import numpy as np
 import numpy.typing as npt
+
+from mha_viz.bertviz import HTML
 
 
 class Unpacked(NamedTuple):
@@ -39,6 +42,12 @@ def unpack(raw: bytes) -> Unpacked:
     thumbs = np.frombuffer(raw[end:], np.uint8).reshape(-1, *sides) if all(sides) else np.zeros((0, 0, 0), np.uint8)
     assert all(sides) or len(raw) == end, "bytes are left over"
     return Unpacked(header, dict(zip(full, cells, strict=True)), thumbs)
+
+
+def pages_of(html: HTML | None) -> list[str]:
+    """The pages in the frames of a view of mha_viz.bertviz."""
+    assert html is not None
+    return [unescape(source) for source in re.findall(r'<iframe srcdoc="([^"]*)"', html.data)]
 
 
 def in_page(page: str) -> tuple[Unpacked, dict[str, str]]:

@@ -17,7 +17,7 @@ from mha_viz.bertviz import HTML, head_view, model_view
 from mha_viz.errors import MhaVizError
 from mha_viz.text import from_names
 from tests import hostile
-from tests.packets import in_page
+from tests.packets import in_page, pages_of
 
 TOKENS = ["[CLS]", "the", "rab", "##bit", "[SEP]", "it", "hops", "[SEP]"]
 SOURCE, TARGET = ["▁She", "▁sees", "</s>"], ["▁Sie", "▁sie", "ht", "</s>"]
@@ -42,15 +42,9 @@ def layers(queries: int = 8, keys: int = 0, count: int = 3, heads: int = 4) -> t
     return tuple(random.dirichlet(np.ones(keys or queries), axes).astype(np.float32) for _ in range(count))
 
 
-def pages(html: HTML | None) -> list[str]:
-    """The pages in the frames of a view."""
-    assert html is not None
-    return [unescape(source) for source in re.findall(r'<iframe srcdoc="([^"]*)"', html.data)]
-
-
 def only(html: HTML | None) -> tuple[dict[str, Any], dict[str, str]]:
     """The header of the packet in the one page of a view, and the settings it opens with."""
-    (page,) = pages(html)
+    (page,) = pages_of(html)
     reading, start = in_page(page)
     return reading.header, start
 
@@ -102,7 +96,7 @@ def test_an_encoder_and_a_decoder() -> None:
         ("", "Decoder"),
         ("", "Cross"),
     ]
-    encoder, decoder, cross = (in_page(page)[0].header for page in pages(html))
+    encoder, decoder, cross = (in_page(page)[0].header for page in pages_of(html))
     assert [encoder["layers"], decoder["layers"], cross["layers"]] == [3, 2, 2]
     assert (cross["tokens"], cross["keys"]["tokens"]) == (decoder["tokens"], encoder["tokens"])
     assert "keys" not in decoder
@@ -119,9 +113,9 @@ def test_marks_of_a_tokenizer_are_kept_if_they_are_wanted() -> None:
 
 def test_colours_are_dark_or_light() -> None:
     for mode in ("dark", "light"):
-        (page,) = pages(model_view(layers(), TOKENS, display_mode=mode, html_action="return"))
+        (page,) = pages_of(model_view(layers(), TOKENS, display_mode=mode, html_action="return"))
         assert f"color-scheme: {mode};" in page
-    (page,) = pages(model_view(layers(), TOKENS, html_action="return"))
+    (page,) = pages_of(model_view(layers(), TOKENS, html_action="return"))
     assert "color-scheme: dark;" in page
 
 

@@ -69,6 +69,22 @@ def test_pieces_of_byte_level_and_sentencepiece_vocabularies(mark: str) -> None:
     assert [t.text for t in text.by_words().tokens] == ["<s>", "The", "playing", "cat", "</s>"]
 
 
+def test_an_axis_that_was_guessed_is_named_in_the_caption() -> None:
+    taken = "first axis of each layer taken for heads"
+    names = ["a", "b", "c"]
+    read = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    _, mean = read(*[torch.randn(2, 3, 4)] * 3)  # [text, query, key]: the mean over heads, for each of two texts
+    guessed = Attention.from_tensors([mean, mean], names)
+    assert guessed.made == (taken,)
+    assert taken in guessed.heatmap("L0H1").caption
+    known: list[Any] = [[layer(2, 3)], [layer(1, 3)[0]], np.stack([layer(2, 3)[0]])]
+    assert [Attention.from_tensors(given, names).made for given in known] == [()] * 3
+    batch = Attention.from_tensors([np.concatenate([layer(2, 3)] * 2)], [names] * 2)
+    assert [one.made for one in batch] == [(), ()]
+    cached = [{name: layer(2, 3)[0]} for name in ("blocks.0.attn.hook_pattern", "layer.0")]
+    assert [Attention.from_cache(cache, names).made for cache in cached] == [(), (taken,)]
+
+
 def changed(weights: np.ndarray, place: tuple[int, ...], value: float) -> np.ndarray:
     """The weights with another value at a place."""
     copied = weights.copy()

@@ -16,7 +16,7 @@ from mha_viz.errors import EmptyText
 from mha_viz.figures.packet import axis_tokens
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import one_stack
-from mha_viz.text import is_punctuation
+from mha_viz.text import Piece, is_punctuation, tokenized
 from tests import hostile, lanes
 from tests.live_pages import ask_node, library, rules_of
 from tests.readings import reading
@@ -60,7 +60,28 @@ def test_hostile_texts_have_the_same_pieces_words_and_special_tokens(model: Mode
 
 
 assigned = st.text(st.characters(exclude_categories=["Cn"]), min_size=1, max_size=12)
-often = st.sampled_from([" ", "'", "’", ".", "a", "Don't", "[MASK]", "<mask>", "é", "ﬁ", "\ufeff", "\u200d", "中", "½"])
+often = st.sampled_from(
+    [
+        " ",
+        "'",
+        "’",
+        ".",
+        "a",
+        "Don't",
+        "[MASK]",
+        "<mask>",
+        "é",
+        "ﬁ",
+        "\n",
+        "\t",
+        "▁",
+        "👍🏽",
+        "\ufeff",
+        "\u200d",
+        "中",
+        "½",
+    ]
+)
 
 
 @pytest.mark.parametrize("name", CUT)
@@ -70,6 +91,48 @@ def test_any_text_has_the_same_pieces_and_words(model: Model, name: str, texts: 
     expected = {text: one for text in texts if (one := cut(model(name), text))}
     for (text, one), answer in zip(expected.items(), pieces(model(name), [*expected]), strict=True):
         assert {field: answer[field] for field in one} == one, ascii(text)
+
+
+pieces_cut = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *(" ", "\n", "\t", "\r\n", "a", " b", "don", "'", "’t", ".", "=f", "_", "é", "e\u0301", "\u0301", "中"),
+                *("길", "😀", "👍", "🏽", "\u200d", "\ufe0f", "€", "½", "▁", "[MASK]", "\u200b", "Ġ", "[UNK]", ""),
+            ]
+        ),
+        st.sampled_from(["", "Ġ", "▁", "##"]),  # the mark before its name
+        st.sampled_from(["as it is", "mark alone", "bytes", "accent left out", "special", "no span"]),
+        st.integers(0, 2),  # the word number
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=40 if lanes.everything else 3)
+@given(st.lists(pieces_cut, min_size=80, max_size=80))
+def test_pieces_of_every_vocabulary_are_named_and_joined_alike(texts: list[list[tuple[str, str, str, int]]]) -> None:
+    made = []
+    for parts in texts:
+        at, each = 0, []
+        for text, mark, kind, word in parts:
+            end = at + len(text)
+            number = None if kind == "special" else word
+            piece = Piece(mark + text.strip(), at, end - (kind == "accent left out" and len(text) > 1), number, 0)
+            if kind == "mark alone":
+                each.append(Piece("▁", at, end, number, 0))
+            if kind == "bytes":
+                each.append(piece)
+            each.append(piece._replace(start=end) if kind == "no span" else piece)
+            at = end
+        made.append(("".join(text for text, *_ in parts), each))
+    (answers,) = ask_node(
+        {"grouped": [{"text": text, "pieces": [one._asdict() for one in each]} for text, each in made]}
+    )
+    for (text, each), answer in zip(made, answers, strict=True):
+        expected = axis_tokens(tokenized(text, "", each))
+        assert {field: answer[field] for field in expected} == expected, (text, each)
 
 
 def test_the_rest_of_a_long_text_is_counted_and_cut(model: Model) -> None:

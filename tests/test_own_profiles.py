@@ -19,7 +19,7 @@ from mha_viz.cli import serve
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError
 from mha_viz.figures.glosses import rule_plainly
-from mha_viz.files.below import DEPTH, SETTING, files_below
+from mha_viz.files.below import SETTING, files_below
 from mha_viz.models import catalog
 from mha_viz.study.own_profiles import own_profiles, unopened
 from mha_viz.ui.parts import plain
@@ -102,19 +102,22 @@ def test_a_folder_of_recipes_alone_is_no_fault(tmp_path: Path, monkeypatch: pyte
     assert [*unopened()] == []
 
 
-def test_files_are_looked_for_up_to_a_depth_and_not_in_hidden_folders(tmp_path: Path) -> None:
+def test_files_are_looked_for_however_deep_and_not_in_hidden_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def made(*folders: str) -> Path:
         file = tmp_path.joinpath(*folders, "x.json")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
         return file
 
-    deepest, near = made(*"abcde"), made("z")
-    made(*"abcdef")
+    deepest, near = made(*"abcdefghij"), made("z")
     made(".hidden")
-    assert len("abcde") + 1 == DEPTH
+    (tmp_path / "a" / "back").symlink_to(tmp_path)
     assert files_below(tmp_path, "x.json") == [near, deepest]
     assert files_below(tmp_path / "none", "x.json") == []
+    monkeypatch.setattr("mha_viz.files.below.FOLDERS", 3)
+    assert files_below(tmp_path, "x.json") == [near]
 
 
 def test_a_server_is_given_recipes_by_an_option(

@@ -39,6 +39,12 @@ def words(typed: str, *parts: str) -> list[str]:
         ("a  b", ("a", " ", " b"), ["a", "b"]),
         ("a [", ("a", " ", "["), ["a", "["]),
         ("漢字", ("漢", "字"), ["漢", "字"]),
+        ("well-known", ("well", "-known"), ["well", "-known"]),
+        ("x=f(a)", ("x", "=f", "(a", ")"), ["x", "=f", "(a", ")"]),
+        ("end.Then", ("end.", "Then"), ["end.", "Then"]),
+        ("a+b", ("a", "+", "b"), ["a", "+", "b"]),
+        ("a\n\tb", ("a", "\n", "\t", "b"), ["a", "U+000A", "U+0009", "b"]),
+        ("go 👍🏽!", ("go", " 👍", "🏽", "!"), ["go", "👍🏽", "!"]),
     ],
 )
 def test_words(typed: str, parts: tuple[str, ...], expected: list[str]) -> None:
@@ -131,7 +137,7 @@ def test_a_blank_whose_span_was_trimmed_away_gets_it_back() -> None:
 
 def test_a_piece_of_nothing_joins_the_word_it_begins() -> None:
     text = tokenized("ab", "", [Piece("▁", 0, 0, 0, 0), Piece("a", 0, 1, 0, 0), Piece("b", 1, 2, 0, 0)])
-    assert text.tokens[0] == Token("▁", 0, 0, None, None)
+    assert text.tokens[0] == Token("U+0020", 0, 0, None, None)
     assert text.by_words().tokens == (Token("ab", 0, 0, 0, 2),)
 
 

@@ -21,6 +21,7 @@ from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
+    HEADS_TAKEN,
     SPECIAL_HIDDEN,
     TYPED,
     Step,
@@ -37,7 +38,7 @@ from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
 from mha_viz.heads import AnyHead, Head, every_head, is_number
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, drawn
 from mha_viz.request import Request
-from mha_viz.text import TokenizedText, clean, from_names
+from mha_viz.text import TokenizedText, clean, from_names, from_offsets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,6 +102,10 @@ class Attention:
         layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: int | None = None,
         sink: bool = False,
         quantity: str = "weight",
@@ -119,6 +124,10 @@ class Attention:
         layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: Sequence[int | None] | None = None,
         sink: bool = False,
         quantity: str = "weight",
@@ -136,6 +145,10 @@ class Attention:
         layers: Sequence[int] | None = None,
         mask: Any = None,
         keys_mask: Any = None,
+        text: Any = None,
+        keys_text: Any = None,
+        offsets: Any = None,
+        keys_offsets: Any = None,
         sentence_b_start: int | Sequence[int | None] | None = None,
         sink: bool = False,
         quantity: str = "weight",
@@ -152,12 +165,15 @@ class Attention:
         is None, as in models with attention in some layers, the others have their places as numbers. ``mask``: 1
         for each of ``tokens`` that is read and 0 for padding, which is left out, as the tokenizer's ``attention_mask``
         has it; ``keys_mask`` is the same for ``keys``. ``sentence_b_start``: index of the first of ``tokens`` that
-        belongs to a second sentence. ``sink``: of a model with learned sinks, such as gpt-oss, what each row leaves is
-        drawn as a last column, "sink". ``quantity``: what the numbers are; weights in half precision are rescaled so
-        that rows sum to 1.
+        belongs to a second sentence. ``text`` (of two sentences a pair of texts), with ``offsets``, the place of each
+        token in it as ``tokenizer(text, return_offsets_mapping=True)`` gives them: what was typed is then shown, where
+        names are in small letters, without accents or of a single word; ``keys_text`` and ``keys_offsets`` are those of
+        ``keys``. ``sink``: of a model with learned sinks, such as gpt-oss, what each row leaves is drawn as a last
+        column, "sink". ``quantity``: what the numbers are; weights in half precision are rescaled so that rows sum
+        to 1.
 
         For a batch, layers of [text, head, query, key], ``tokens`` is a list of lists, one per text, and a list with
-        one Attention per text is returned; ``keys``, the masks and ``sentence_b_start`` then have one entry per text.
+        one Attention per text is returned; what belongs to tokens and keys then has one entry per text.
 
         Raises ShapeError for anything that is not one stack of layers over these tokens; the message says what it is.
         """
@@ -165,9 +181,10 @@ class Attention:
         layers = with_weights if layers is None else layers
         if foreign_arrays.is_batch(tokens):
             beside = {"keys": keys, "mask": mask, "keys_mask": keys_mask, "sentence_b_start": sentence_b_start}
+            beside |= {"text": text, "offsets": offsets, "keys_text": keys_text, "keys_offsets": keys_offsets}
             texts = foreign_arrays.of_each(attentions, tokens, beside)
-            about: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
-            return [cls.from_tensors(**one, **about) for one in texts]
+            more: Any = {"layers": layers, "sink": sink, "quantity": quantity, "model": model, "revision": revision}
+            return [cls.from_tensors(**more, **one) for one in texts]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
         given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
@@ -180,8 +197,14 @@ class Attention:
         whole = weights
         if (len(rows), len(columns)) != weights.shape[2:]:
             weights = tensors.read_only(weights[:, :, rows][..., columns])
-        queries = from_names([names[row] for row in rows], second)
-        other = queries if keys is None else from_names([others[column] for column in columns])
+        start = foreign_arrays.second_from(sentence_b_start, range(len(names)))
+        queries = _text_of(names, rows, second, foreign_arrays.typed_text(text, offsets, len(names), start))
+        other = queries
+        if keys is not None:
+            typed = foreign_arrays.typed_text(keys_text, keys_offsets, len(others), whose="keys_")
+            other = _text_of(others, columns, None, typed)
+        if foreign_arrays.may_be_texts(attentions, given):
+            made = (*made, HEADS_TAKEN)
         if has_sink:
             weights, other = sinks.add_column(weights, whole[:, :, rows]), sinks.add_key(other)
             made = (*made, sinks.REST_AS_SINK)
@@ -487,6 +510,16 @@ class Attention:
         """The reading that results from ``step``."""
         made = (*self.made, step)
         return Attention(self.model, self.revision, queries, weights, hidden, made, keys, self.quantity)
+
+
+def _text_of(
+    names: Sequence[str], rows: Sequence[int], second: int | None, typed: foreign_arrays.TypedText | None
+) -> TokenizedText:
+    """The text of some tokens, from their names and, if they are known, their places in it."""
+    chosen_names = [names[row] for row in rows]
+    if typed is None:
+        return from_names(chosen_names, second)
+    return from_offsets(chosen_names, [typed.offsets[row] for row in rows], typed.texts, second)
 
 
 def _identity(text: TokenizedText) -> list[object]:

@@ -51,6 +51,8 @@ def recorded(cache: Any, names: str | None = None, has_sink: bool = False) -> Ca
         raise ShapeError(f"{chosen[:80]!r} is in this cache with a number of {MOST_ITEMS:,} or more.", "Count from 0.")
     numbers = sorted(of_layer)
     layers = [_weights_of(of_layer[layer], chosen.replace(LAYER, str(layer))) for layer in numbers]
+    if PATTERN.search(chosen):  # TransformerLens drops the axis of texts if it is told to, and never that of heads
+        layers = [layer[None] if len(getattr(layer, "shape", ())) == 3 else layer for layer in layers]
     return CachedStack(layers, numbers, chosen, str(model), entries)
 
 

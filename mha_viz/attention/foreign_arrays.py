@@ -8,12 +8,13 @@ from itertools import islice
 from math import prod
 from numbers import Integral, Number
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
+from mha_viz.text import clean
 
 Weights = npt.NDArray[np.float32]
 
@@ -95,6 +96,13 @@ def layers_of(attentions: Any, queries: int, keys: int | None) -> list[Any]:
     return layers
 
 
+def may_be_texts(attentions: Any, layers: Sequence[Any]) -> bool:
+    """Whether the first axis of layers may be one of texts as well as of heads: it has several entries, and neither an
+    axis before it nor one array of all layers tells."""
+    axes = axes_of(layers[0])
+    return not hasattr(attentions, "shape") and len(axes) == 3 and axes[0] > 1
+
+
 def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
     """The entries of a list or an array, at most ``most``. Raises ShapeError for another thing, with the ``problem``
     after what was given, and for more."""
@@ -150,7 +158,7 @@ def is_batch(tokens: Any) -> bool:
 
 
 def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments for each text of a batch: its layers, [head, query, key], its tokens, and its part of all other
+    """The arguments for each text of a batch: its layers, [1, head, query, key], its tokens, and its part of all other
     arguments. Raises ShapeError if an argument is for a different number of texts."""
     _check_no_output(attentions)
     _check_some(attentions)
@@ -174,7 +182,11 @@ def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -
             )
     for text, names in enumerate(tokens):
         parts = {argument: None if values is None else values[text] for argument, values in beside.items()}
-        yield {"attentions": [layer[text] for layer in layers], "tokens": names, **parts}
+        yield {
+            "attentions": [layer[text : text + 1] for layer in layers],
+            "tokens": token_names(names, "tokens"),
+            **parts,
+        }
 
 
 def unmasked(mask: Any, count: int, argument: str) -> list[int]:
@@ -192,6 +204,39 @@ def unmasked(mask: Any, count: int, argument: str) -> list[int]:
     if not read:
         raise ShapeError(f"{argument} keeps no token.", "Leave this text out.")
     return read
+
+
+class TypedText(NamedTuple):
+    """A text and a second one or "", with the place of each token in its one."""
+
+    texts: tuple[str, str]
+    offsets: list[tuple[int, int]]
+
+
+def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, whose: str = "") -> TypedText | None:
+    """A text with the places of ``count`` tokens in it, for the arguments whose names begin with ``whose``; None if
+    they were not given. ``start``: the first token of a second text. Raises ShapeError for one without the other, and
+    for places outside the text."""
+    if text is None and offsets is None:
+        return None
+    get = "Give both: tokenizer(text, return_offsets_mapping=True) has offset_mapping."
+    if text is None or offsets is None:
+        raise ShapeError(f"{whose}{'text' if text is None else 'offsets'} is missing.", get)
+    texts = (text, "") if isinstance(text, str) else text
+    if not isinstance(texts, tuple | list) or len(texts) != 2 or not all(isinstance(one, str) for one in texts):
+        raise ShapeError(f"{whose}text is {shorten_value(text)!r}.", "Give a text, or a pair of texts.")
+    name = f"{whose}offsets"
+    axes = axes_of(offsets, name)
+    if axes not in ((count, 2), (1, count, 2)):
+        raise ShapeError(f"{name} has axes {axes}, for {count} tokens.", "Give a start and an end for each.")
+    if texts[1] and start is None:
+        raise ShapeError("sentence_b_start is missing.", "Give the index of the first token of the second text.")
+    array = array_of(offsets, name).reshape(-1, 2)
+    second = np.arange(count) >= (count if start is None else start)
+    ends = np.where(second, len(texts[1]), len(texts[0]))[:, None]
+    if not ((array >= 0) & (array <= ends) & (array == array.round())).all() or (array[:, 0] > array[:, 1]).any():
+        raise ShapeError(f"{name} has places that are outside the text, or end before they begin.", get)
+    return TypedText((clean(texts[0]), clean(texts[1])), [(int(start), int(end)) for start, end in array])
 
 
 def second_from(start: Any, rows: Sequence[int]) -> int | None:

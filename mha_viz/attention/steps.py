@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mha_viz.attention import Attention, Weights
     from mha_viz.text import TokenizedText
 
-ONLY, ONLY_LAYERS, PREFIX, NUMBERED, WRITTEN = "only", "only layers", "prefix", "numbered layers", "written"
+ONLY, ONLY_LAYERS, PREFIX, WRITTEN, NUMBERED = "only", "only layers", "prefix", "written", "numbered layers"
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
 
 
@@ -123,6 +123,8 @@ WEIGHTS_ONLY = Step(Row("weights only"))
 REST_AS_SINK = Step(Row("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
+# Of arrays with three axes in a list: PyTorch's MultiheadAttention returns the mean over heads for each text.
+HEADS_TAKEN = Step(Row("first axis of each layer taken for heads"))
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 # Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 SETTING = "MHA_VIZ_PROFILES"
-DEPTH, FOLDERS = 6, 2_000  # how deep is looked, and into how many folders
+FOLDERS = 2_000  # into how many of them is looked
 
 
 def own_folders() -> list[Path]:
@@ -17,12 +17,14 @@ def own_folders() -> list[Path]:
 def files_below(root: Path, name: str) -> list[Path]:
     """List the files with a name in a folder and in those below it, the nearest first; not in hidden ones. Of a folder
     that is not there, or cannot be read, none."""
-    files, level = list[Path](), [root]
-    looked = 0
-    for _ in range(DEPTH):
+    files, level, visited = list[Path](), [root], set[Path]()
+    while level and len(visited) < FOLDERS:
         below = list[Path]()
-        for folder in level[: FOLDERS - looked]:
-            looked += 1
+        for folder in level:
+            place = folder.resolve()  # links may lead back
+            if place in visited or len(visited) == FOLDERS:
+                continue
+            visited.add(place)
             try:
                 inside = sorted(folder.iterdir())
             except OSError:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from mha_viz.errors import EmptyText, ModelBroken, TextError, check_kind
 from mha_viz.model_names import quote_model, short_name
 from mha_viz.quotes import quoted
-from mha_viz.text import Cut, Piece, TokenizedText, WordPieces, clean, tokenized
+from mha_viz.text import Cut, Piece, Spelling, TokenizedText, WordPieces, clean, tokenized
 
 QUOTED = 40  # characters of the beginning of the part that is cut
 CHARACTERS_PER_PIECE = 40  # of text for the tokenizer: its time grows with the text, not with the limit
@@ -64,6 +64,7 @@ class Tokenizer:
         self.unknown = tokenizer.unk_token_id
         self._has_pairs = pairs and _has_pairs(self._backend)
         self._blank = _blank(self._backend)
+        self._writes_blanks = bool(Spelling.of(self._backend.encode("a a").tokens).blanks)
         self.prefix = ""
 
     def prefixed(self, prefix: str) -> Tokenizer:
@@ -175,7 +176,7 @@ class Tokenizer:
                 pieces.append(Piece(names[i], 0, 0, None, segment))
                 continue
             segment = sequence[i]
-            word = None if ids[i] in self.delimiters else words[i]
+            word = None if ids[i] in self.delimiters else 0 if self._writes_blanks else words[i]
             start, end = spans[i]
             if segment == 0 and self.prefix:
                 if end <= len(self.prefix):

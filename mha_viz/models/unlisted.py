@@ -13,6 +13,7 @@ import torch
 
 from mha_viz.attention import Attention, Weights, sinks
 from mha_viz.attention.steps import REST_AS_SINK, WEIGHTS_ONLY, Step, step_of_layers
+from mha_viz.attention.tensors import read_only
 from mha_viz.errors import MhaVizError, ModelUnsupported
 from mha_viz.model_names import quote_model
 from mha_viz.models import cores
@@ -68,7 +69,8 @@ class Unlisted(Encoder):
         transformers leaves out of each row."""
         if not self.has_sinks:
             return super().reading(text, weights, made)
-        whole = sinks.add_column(weights, weights)
+        left = np.maximum(1 - weights.sum(axis=3, keepdims=True), 0)
+        whole = read_only(np.concatenate([weights, left], axis=3))
         return Attention(self.name, self.revision, text, whole, made=made, keys=sinks.add_key(text))
 
     def _prepare(self) -> None:

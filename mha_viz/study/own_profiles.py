@@ -10,7 +10,7 @@ from pathlib import Path
 from mha_viz.analysis import recipe_tables
 from mha_viz.analysis.profile import FACTS
 from mha_viz.errors import MhaVizError
-from mha_viz.files.below import SETTING, files_below, own_folders
+from mha_viz.files.below import FOLDERS, SETTING, files_below, own_folders
 from mha_viz.models import catalog
 from mha_viz.quotes import quoted
 
@@ -34,7 +34,8 @@ def unopened() -> Iterator[str]:
         if not folder.is_dir():
             yield f"{name}, which {SETTING} names, is not a folder."
         elif not files and not files_below(folder, recipe_tables.FACTS):
-            yield f"In {name}, which {SETTING} names, is no profile: no {FACTS}, which a study writes last."
+            where = f"In {name}, which {SETTING} names, is no profile"
+            yield f"{where}: no {FACTS}, which a study writes last, in the first {FOLDERS:,} folders."
         for file in files:
             if not _measured(file, file.stat().st_mtime_ns)[0]:
                 yield f"{quoted(str(file), NAMED)} does not say which model was measured: it is no profile."

@@ -7,21 +7,25 @@ display, and keeps the mapping in both directions. It depends on no tokenizer li
 from __future__ import annotations
 
 from mha_viz.text.alignment import Alignment, align
-from mha_viz.text.grouping import from_names, tokenized
+from mha_viz.text.characters import clean, is_punctuation, visible
+from mha_viz.text.grouping import from_names, from_offsets, tokenized
 from mha_viz.text.parsed import parse_text
-from mha_viz.text.tokens import UNKNOWN, Cut, Piece, Token, TokenizedText, WordPieces, clean, is_punctuation, visible
+from mha_viz.text.pieces import UNKNOWN, Piece, Spelling
+from mha_viz.text.tokens import Cut, Token, TokenizedText, WordPieces
 
 __all__ = [
     "UNKNOWN",
     "Alignment",
     "Cut",
     "Piece",
+    "Spelling",
     "Token",
     "TokenizedText",
     "WordPieces",
     "align",
     "clean",
     "from_names",
+    "from_offsets",
     "is_punctuation",
     "parse_text",
     "tokenized",

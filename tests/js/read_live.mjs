@@ -1,6 +1,7 @@
 // Reads texts as a page that reads by itself does, for tests/live_pages.py: a JSON list of questions on stdin, answers
 // on stdout. Question: {library: the path of Hugging Face's module, tokenizer, rules, texts} -> the pieces and words of
-// each text; or {weights: of one head, special, marks} -> its measures.
+// each text; or {grouped: [{text, pieces}, …]} -> the tokens and words of each; or {weights: of one head, special,
+// marks} -> its measures.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { cleaned } from "../../mha_viz/browser/live/characters.js";
@@ -26,5 +27,9 @@ function measured({ weights, special, marks }) {
 
 const questions = JSON.parse(readFileSync(0, "utf8"));
 const answers = [];
-for (const question of questions) answers.push(question.weights ? measured(question) : await read(question));
+for (const question of questions) {
+  if (question.weights) answers.push(measured(question));
+  else if (question.grouped) answers.push(question.grouped.map(({ text, pieces }) => grouped(cleaned(text), pieces)));
+  else answers.push(await read(question));
+}
 process.stdout.write(JSON.stringify(answers));

@@ -1,4 +1,4 @@
-// Characters as Python sees them: what text/tokens.py says of them, for texts that are read in the browser.
+// Characters as Python sees them: what text/characters.py says of them, for texts that are read in the browser.
 
 /** @typedef {string[]} Typed a text as its code points */
 
@@ -6,6 +6,11 @@ const ALSO_BLANK = "\x1c\x1d\x1e\x1f\x85"; // in Python, which has no U+FEFF amo
 const UNSEEN = /^[\p{Cf}\p{Cc}\p{Mn}\p{Zs}]+$/u;
 const MARKS = /^\p{P}+$/u;
 const IN_WORD = /^[\p{L}\p{N}\p{M}]$/u;
+const ACCENT = /^\p{M}$/u;
+const ATTACHED = /^[\p{M}\p{Cf}\u{1f3fb}-\u{1f3ff}]$/u;
+const PICTURE = /^\p{So}$/u;
+const SIGNS = /^[\p{P}\p{S}]+$/u;
+const LINES = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029";
 
 /** @type {(character: string) => boolean} */
 export const isBlank = (character) =>
@@ -14,6 +19,20 @@ export const isBlank = (character) =>
 export const isPunctuation = (text) => MARKS.test(text);
 /** @type {(character: string) => boolean} */
 export const isInWord = (character) => IN_WORD.test(character);
+/** @type {(character: string) => boolean} */
+export const isAccent = (character) => ACCENT.test(character);
+// It belongs to the character before it.
+/** @type {(character: string) => boolean} */
+export const isAttached = (character) => ATTACHED.test(character);
+// Emoji and other symbols, which stand together with their neighbours.
+/** @type {(character: string) => boolean} */
+export const isPicture = (character) => PICTURE.test(character);
+// Punctuation, and signs such as + or $.
+/** @type {(typed: Typed) => boolean} */
+export const isSign = (typed) => SIGNS.test(typed.join("")) && !typed.some(isPicture);
+// White space that is a word of its own.
+/** @type {(character: string) => boolean} */
+export const isLine = (character) => !!character && LINES.includes(character);
 
 // The code points of a text; those that no tokenizer or page can process are U+FFFD.
 /** @type {(text: string) => Typed} */
@@ -35,9 +54,9 @@ export function visible(typed) {
   return (inner.length ? inner : typed).map((c) => `U+${code(c).padStart(4, "0")}`).join(" ");
 }
 
-// Where a span begins without leading white space, at least one character long.
+// Where a span begins without leading white space; white space alone keeps its span.
 /** @type {(typed: Typed, start: number, end: number) => number} */
 export function withoutBlanks(typed, start, end) {
-  while (start < end - 1 && isBlank(typed[start])) start++;
-  return start;
+  const first = typed.slice(start, end).findIndex((c) => !isBlank(c));
+  return first < 0 ? start : start + first;
 }

@@ -1,23 +1,40 @@
-// Pieces grouped into words: the rules of text/grouping.py and text/tokens.py, for texts that are read in the browser.
+// Pieces grouped into words: the rules of text/pieces.py, for texts that are read in the browser.
 // tests/test_live_rules.py holds both to the same answers.
-import { isBlank, isInWord, isPunctuation, stripped, visible, withoutBlanks } from "./characters.js";
+import {
+  isAccent,
+  isAttached,
+  isBlank,
+  isInWord,
+  isLine,
+  isPicture,
+  isPunctuation,
+  isSign,
+  stripped,
+  visible,
+  withoutBlanks,
+} from "./characters.js";
 /** @import { Axis } from "../reading.js" */
 /** @import { Typed } from "./characters.js" */
 
 /**
- * One piece according to the tokenizer: its span in code points, the tokenizer's own word number, null for [CLS], [SEP]
- * and similar tokens, and whether the tokenizer has no piece there.
+ * One piece according to the tokenizer: its span in code points, the number of its word in the tokenizer's own eyes,
+ * null for [CLS], [SEP] and similar tokens, and whether the tokenizer has no piece there.
  *
  * @typedef {{ id: number, name: string, start: number, end: number, word: number | null, isUnknown?: boolean }} Piece
  */
 
 const UNKNOWN = "[UNK]";
 const APOSTROPHES = "'’ʼ＇";
+const MASKS = ["[MASK]", "<mask>"]; // a word of its own
+const JOINER = "\u200d"; // between the pictures of one
+const EMPTY = "∅"; // the name of a piece that is the empty text
+/** @type {Record<string, string>} */
+const BLANK_LETTERS = { Ġ: " ", "▁": " ", ĉ: "\t", Ċ: "\n", ċ: "\v", Č: "\f", č: "\r" };
 
 // The tokens and words of a text, and which tokens are punctuation.
 /** @type {(typed: Typed, pieces: Piece[]) => Axis & { marks: boolean[] }} */
 export function grouped(typed, pieces) {
-  const trimmed = pieces.map((piece) => trim(piece, typed));
+  const trimmed = setPlaces(pieces, typed);
   const numbers = numbered(trimmed, typed);
   const groups = joined(numbers);
   return {
@@ -43,12 +60,44 @@ export function grouped(typed, pieces) {
 const drawn = (text, pieces) =>
   text !== UNKNOWN && pieces.some(({ isUnknown }) => isUnknown) ? `${UNKNOWN} ${text}` : text;
 
-/** @type {(piece: Piece, typed: Typed) => Piece} */
-function trim(piece, typed) {
-  let { start } = piece;
-  const { end, word } = piece;
-  if (start === end && word !== null && start > 0 && isBlank(typed[start - 1])) start--;
-  return { ...piece, start: withoutBlanks(typed, start, end) };
+// The pieces with the spans of what they stand for, by the rule of `set_places` in text/pieces.py, which says why.
+/** @type {(pieces: Piece[], typed: Typed) => Piece[]} */
+function setPlaces(pieces, typed) {
+  let [behind, limit] = [-1, typed.length]; // where the next piece begins, and the next one that shares no character
+  return pieces
+    .toReversed()
+    .map((piece) => {
+      const { start, end, word } = piece;
+      const isBeforeLetter = start === behind;
+      if (word !== null && behind >= end) limit = behind;
+      if (start < end || word !== null) behind = start;
+      return word === null ? piece : place(piece, typed, limit, isBeforeLetter);
+    })
+    .reverse();
+}
+
+/** @type {(piece: Piece, typed: Typed, limit: number, isBeforeLetter: boolean) => Piece} */
+function place(piece, typed, limit, isBeforeLetter) {
+  let { start, end } = piece;
+  const { name } = piece;
+  const inner = stripped(typed.slice(start, end)).join("");
+  if (isBlankMark(name) && (isBeforeLetter || (inner && inner !== name))) end = start;
+  if (start === end) {
+    const { length } = blanksOf(name);
+    for (let i = 0; i < length && start > 0 && isBlank(typed[start - 1]); i++) start--;
+  }
+  while (start < end && end < limit && isAccent(typed[end]) && !isBlank(typed[end - 1])) end++;
+  return { ...piece, start: withoutBlanks(typed, start, end), end };
+}
+
+/** @type {(name: string) => boolean} */
+const isBlankMark = (name) => /^▁+$/.test(name);
+
+// The white space that a name consists of; none for other names.
+/** @type {(name: string) => Typed} */
+function blanksOf(name) {
+  const written = Array.from(name, (letter) => BLANK_LETTERS[letter] ?? letter);
+  return written.every(isBlank) ? written : [];
 }
 
 /** @type {(pieces: Piece[], typed: Typed) => (number | null)[]} */
@@ -71,13 +120,22 @@ function numbered(pieces, typed) {
 function startsWord(previous, piece, typed) {
   if (piece.start < previous.end) return false;
   const [before, written] = [typed.slice(previous.start, previous.end), typed.slice(piece.start, piece.end)];
-  if (before.every(isBlank)) return false; // a space piece belongs to the word that follows it
-  const between = typed.slice(previous.end, piece.start);
-  if (between.length && (isBlank(between[0]) || isBlank(/** @type {string} */ (between.at(-1))))) return true;
-  if (isInsideContraction(previous, piece, typed)) return false;
-  if (isPunctuation(written.join("")) || isPunctuation(before.join(""))) return true;
-  if (written.length && written.every(isBlank)) return true;
+  const [between, last] = [typed.slice(previous.end, piece.start), before[before.length - 1]];
+  if (before.every(isBlank)) return before.some(isLine) && !isBlankMark(previous.name);
+  if (between.length && (isBlank(between[0]) || isBlank(between[between.length - 1]))) return true;
+  if (isBlank(last) || MASKS.includes(previous.name) || MASKS.includes(piece.name)) return true;
+  if (isInsideContraction(previous, piece, typed) || isAttached(written[0] ?? "") || last === JOINER) return false;
+  const base = withoutAttached(typed, previous);
+  if ((written.length && written.every(isBlank)) || isSign(written.slice(0, 1)) || isSign(base.slice(-1))) return true;
+  if (base.length && written.length && isPicture(base[base.length - 1]) !== isPicture(written[0])) return true;
   return piece.word !== previous.word;
+}
+
+// The piece, with what its accents and joiners belong to, and without them.
+/** @type {(typed: Typed, piece: Piece) => Typed} */
+function withoutAttached(typed, { start, end }) {
+  while (start && typed.slice(start, end).every(isAttached)) start--;
+  return typed.slice(start, end).filter((c) => !isAttached(c));
 }
 
 // The two pieces meet at an apostrophe between letters: didn|'|t, didn|'t.
@@ -105,7 +163,7 @@ function joined(numbers) {
 const CONTINUES = "##"; // before the text of a piece that continues its word
 const BLANKS = "Ġ▁ ";
 
-// The text of each piece as it is drawn, by the rule of `drawn_texts` in text/tokens.py, which says why.
+// The text of each piece as it is drawn, by the rule of `drawn_texts` in text/pieces.py, which says why.
 /** @type {(pieces: Piece[], numbers: (number | null)[], typed: Typed) => string[]} */
 function drawnTexts(pieces, numbers, typed) {
   const marksBeginnings = pieces.some(({ name }) => name && BLANKS.includes(name[0]));
@@ -117,12 +175,14 @@ function drawnTexts(pieces, numbers, typed) {
       (marksBeginnings
         ? !BLANKS.includes(piece.name[0] ?? "")
         : continues && meetInLetters(pieces[i - 1], piece, typed));
-    return (continues && isMarked ? CONTINUES : "") + nameOf(pieces, i, typed);
+    const written = nameOf(pieces, i, typed);
+    return (continues && isMarked && written !== UNKNOWN ? CONTINUES : "") + written;
   });
 }
 
 /** @type {(before: Piece, typed: Typed) => boolean} */
-const isAfterLetters = ({ start, end }, typed) => end <= start || !typed.slice(start, end).every(isBlank);
+const isAfterLetters = ({ name, start, end }, typed) =>
+  end <= start ? !blanksOf(name).length : !typed.slice(start, end).every(isBlank);
 
 /** @type {(before: Piece, piece: Piece, typed: Typed) => boolean} */
 const meetInLetters = ({ end }, { start }, typed) =>
@@ -130,11 +190,13 @@ const meetInLetters = ({ end }, { start }, typed) =>
 
 /** @type {(pieces: Piece[], index: number, typed: Typed) => string} */
 function nameOf(pieces, index, typed) {
-  const { name, start, end } = pieces[index];
-  if (end <= start) return name;
+  const { name, start, end, word } = pieces[index];
+  const text = typed.slice(start, end);
+  if (word !== null && isBlankMark(name) && text.every(isBlank)) return visible(blanksOf(name));
+  if (!text.length) return visible(blanksOf(name)) || name || EMPTY;
   let part = 1; // byte-level pieces of one character share its span
   while (index >= part && pieces[index - part].start === start && pieces[index - part].end === end) part++;
-  const written = visible(typed.slice(start, end));
+  const written = visible(text);
   return part === 1 ? written : `${written}·${part}`;
 }
 

@@ -149,8 +149,10 @@ export class Reader {
 
   /** @type {(id: number, name: string, span: [number, number], word: number) => Piece} */
   #piece(id, name, [start, end], word) {
-    const number = this.#rules.delimiters.includes(id) ? null : word;
-    return { id, name, start, end, word: number, isUnknown: number !== null && id === this.#rules.unknown };
+    const isSpecial = this.#rules.delimiters.includes(id);
+    const number = isSpecial ? null : this.#rules.bytes ? 0 : word; // bytes include blanks, which tell words apart
+    const isUnknown = number !== null && id === this.#rules.unknown;
+    return { id, name: isUnknown ? "[UNK]" : name, start, end, word: number, isUnknown };
   }
 }
 

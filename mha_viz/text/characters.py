@@ -1,0 +1,67 @@
+"""Characters: those that no tokenizer or page can process, punctuation and symbols, and visible forms."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from mha_viz.errors import TextError, shorten_value
+
+LINES = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")  # white space that is a word of its own
+SKINS = range(0x1F3FB, 0x1F400)  # colours of a picture, which are part of it
+
+
+def clean(text: str) -> str:
+    """The text with characters that no tokenizer or page can process (lone surrogates, NUL) replaced by U+FFFD.
+
+    One character stays one character, so that spans still refer to the typed text. Raises TextError for a value that is
+    not a string.
+    """
+    if not isinstance(text, str):
+        raise TextError(f"{shorten_value(text)!r} is {type(text).__name__}, not text.", "Give a string.")
+    if text.isascii() and "\0" not in text:
+        return text
+    return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def is_punctuation(text: str) -> bool:
+    """True if every character is Unicode punctuation (category P*); False for empty text."""
+    return bool(text) and all(unicodedata.category(c).startswith("P") for c in text)
+
+
+def is_accent(character: str) -> bool:
+    """True for marks that belong to a letter: accents and vowel signs (category M*)."""
+    return unicodedata.category(character).startswith("M")
+
+
+def is_in_word(character: str) -> bool:
+    """True for letters, digits and the marks that belong to a letter."""
+    return character.isalnum() or is_accent(character)
+
+
+def is_attached(character: str) -> bool:
+    """True for what belongs to the character before it: accents, joiners, variation selectors, colours of emoji."""
+    return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKINS
+
+
+def is_picture(character: str) -> bool:
+    """True for emoji and other symbols (category So) that stand together with their neighbours."""
+    return unicodedata.category(character) == "So"
+
+
+def is_sign(text: str) -> bool:
+    """True if every character is punctuation or a sign such as + or $; False for empty text."""
+    return bool(text) and all(unicodedata.category(c)[0] in "PS" and not is_picture(c) for c in text)
+
+
+def visible(text: str) -> str:
+    """The text in visible form: white space at the ends is dropped, invisible characters are named."""
+    shown = text.strip()
+    if shown and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in shown):
+        return shown
+    return " ".join(f"U+{ord(c):04X}" for c in shown or text)
+
+
+def without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
+    """The span without leading white space; white space alone keeps its span."""
+    shown = typed[start:end].lstrip()
+    return (end - len(shown), end) if shown else (start, end)

@@ -1,0 +1,406 @@
+"""How names and words are made of pieces, for models that are loaded and for tokens that are handed over alike.
+
+A vocabulary writes blanks in front of pieces ("Ġthe", "▁the", " the"), or marks the pieces that continue a word
+("##ing"), end one ("a</w>") or do not end one ("Kat@@"). Its letters are those of the text, or stand for bytes: "Ã©" is
+é, "Ċ" a line end, and so is "<0x0A>".
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from mha_viz.text.characters import (
+    LINES,
+    clean,
+    is_accent,
+    is_attached,
+    is_in_word,
+    is_picture,
+    is_sign,
+    visible,
+    without_blanks,
+)
+
+CONTINUES = "##"  # before the text of a piece that continues its word
+ENDS = "</w>"
+GOES_ON = "@@"
+BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
+SPECIAL_NAMES = re.compile(
+    r"\[(CLS|SEP|PAD|BOS|EOS)\]|</?s>|<(pad|bos|eos|cls|sep|eod|eop)>|<extra_id_\d+>|<[|｜][^|｜]*[|｜]>"
+)
+MASKS = re.compile(r"\[MASK\]|<mask>")  # a word of its own
+UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
+UNKNOWNS = (UNKNOWN, "<unk>")
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # SentencePiece's name of a byte
+EMPTY = "∅"  # the name of a token that is the empty text
+APOSTROPHES = frozenset("'’ʼ＇")
+IDEOGRAPHS = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")  # each a word to BERT
+JOINER = "\u200d"  # between the pictures of one
+
+
+def _alphabet() -> Iterator[tuple[str, int]]:
+    """The letter for each byte in byte-level vocabularies (Radford et al. 2019, section 2.2): itself where it is
+    visible in Latin-1, the others in order from U+0100."""
+    unseen = 0x100
+    for byte in range(256):
+        if 0x21 <= byte <= 0x7E or (byte >= 0xA1 and byte != 0xAD):
+            yield chr(byte), byte
+        else:
+            yield chr(unseen), byte
+            unseen += 1
+
+
+ALPHABET = dict(_alphabet())
+_BLANK_LETTERS = {ord(letter): chr(byte) for letter, byte in ALPHABET.items() if byte in b" \t\n\v\f\r"} | {0x2581: " "}
+
+
+class Piece(NamedTuple):
+    """One piece according to the tokenizer: its name, its span, and the number of its word in the tokenizer's own eyes,
+    the same for all where the vocabulary writes blanks."""
+
+    name: str
+    start: int
+    end: int
+    word: int | None  # None for [CLS], [SEP] and similar tokens
+    segment: int
+    in_vocabulary: bool = True  # False if the tokenizer has no piece for it: [UNK]
+
+
+# ---- What names spell -------------------------------------------------------------------------------------------
+
+
+class Spelling(NamedTuple):
+    """How a vocabulary writes texts: ``blanks`` are its letters for blanks, if it has some; otherwise ``mark`` is that
+    of pieces that continue a word, end it or do not. ``in_bytes``: letters stand for bytes."""
+
+    blanks: str = ""
+    mark: str = ""
+    in_bytes: bool = False
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Spelling:
+        """The spelling of a text's pieces."""
+        plain = [name for name in names if name and not _is_whole(name)]
+        if any(name[0] == "▁" or BYTE.fullmatch(name) for name in plain):
+            return cls("▁")
+        ends = any(name.endswith(ENDS) for name in plain)
+        if _are_bytes([name.removesuffix(ENDS) for name in names]):
+            return cls("", ENDS, True) if ends else cls("Ġ", "", True)
+        blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in plain)), "")
+        goes_on = any(name.endswith(GOES_ON) and name != GOES_ON for name in plain)
+        return cls(blank) if blank else cls("", ENDS if ends else GOES_ON if goes_on else CONTINUES)
+
+    def word_numbers(self, names: Sequence[str], second_from: int | None = None) -> list[int | None]:
+        """The numbers of the words that the marks of names tell apart, None for special tokens."""
+        numbers: list[int | None] = []
+        count, is_open = 0, False
+        for place, name in enumerate(names):
+            if SPECIAL_NAMES.fullmatch(name):
+                numbers.append(None)
+                is_open = False
+                continue
+            continues = bool(self.blanks) or (is_open and (self.mark != CONTINUES or _after_mark(name) != name))
+            count += not (continues and place != second_from)
+            numbers.append(count)
+            is_open = self._is_open_after(name)
+        return numbers
+
+    def _is_open_after(self, name: str) -> bool:
+        """Whether the word of a piece may go on behind it."""
+        if self.mark == CONTINUES:
+            return True
+        return bool(self.mark) and name.endswith(self.mark) == (self.mark == GOES_ON)
+
+    def bytes_of(self, name: str) -> bytes:
+        """What a piece spells, in UTF-8, without its mark. Never empty."""
+        if name in UNKNOWNS:
+            return UNKNOWN.encode()
+        if _is_whole(name):
+            return name.encode()
+        if self.mark == CONTINUES:
+            name = _after_mark(name)
+        elif self.mark and name != self.mark:
+            name = name.removesuffix(self.mark)
+        if self.in_bytes and name and ALPHABET.keys() >= {*name}:
+            return bytes(ALPHABET[letter] for letter in name)
+        if self.blanks == "▁":
+            byte = BYTE.fullmatch(name)
+            return bytes([int(byte[1], 16)]) if byte else _encoded(name.replace("▁", " "))
+        if self.blanks:
+            bare = name.lstrip(self.blanks)
+            return b" " * (len(name) - len(bare)) + (_encoded(bare) if bare or not name else b"")
+        return _encoded(name)
+
+
+WHOLE = Spelling()  # every name as it stands, a word of its own
+
+
+def read_names(
+    names: Sequence[str], spelling: Spelling, second_from: int | None = None
+) -> tuple[tuple[str, str], list[Piece]]:
+    """The text that names of pieces spell, and that of a second sentence, with the pieces at their places. Words that
+    are told apart by marks alone are separated by single spaces."""
+    numbers = spelling.word_numbers(names, second_from)
+    raw = bytearray(), bytearray()
+    spans: list[tuple[int, int]] = []
+    latest: list[int | None] = [None, None]
+    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        segment = int(second_from is not None and place >= second_from)
+        spelt = b"" if number is None else spelling.bytes_of(name)
+        if latest[segment] is None and (spelling.blanks == "▁" or spelt.strip()):
+            spelt = spelt.removeprefix(b" ")  # SentencePiece puts one before a text
+        if raw[segment] and number is not None and number != latest[segment]:
+            raw[segment].extend(b" ")
+        latest[segment] = latest[segment] if number is None else number
+        spans.append((len(raw[segment]), len(raw[segment]) + len(spelt)))
+        raw[segment].extend(spelt)
+    (typed, places), (pair, places_of_pair) = map(_decoded, raw)
+    pieces = []
+    for place, (name, (start, end), number) in enumerate(zip(names, spans, numbers, strict=True)):
+        segment = int(second_from is not None and place >= second_from)
+        at = places_of_pair if segment else places
+        before = at[start - 1][1] if start else 0
+        span = (0, 0) if number is None else (at[start][0], at[end - 1][1]) if end > start else (before, before)
+        pieces.append(Piece(name, *span, number, segment, name not in UNKNOWNS))
+    return (typed, pair), pieces
+
+
+def read_offsets(
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
+) -> list[Piece]:
+    """The pieces of a text, and of a second one, from their names and spans in it."""
+    spelling = Spelling.of(names)
+    numbers = spelling.word_numbers(names, second_from)
+    pieces = []
+    for place, (name, (start, end), number) in enumerate(zip(names, offsets, numbers, strict=True)):
+        is_added = number is None or (start == end and bool(name) and not _blanks_of(name))
+        segment = int(second_from is not None and place >= second_from)
+        pieces.append(Piece(name, start, end, None if is_added else number, segment, name not in UNKNOWNS))
+    if any(_are_of_one_word(*each, typed) for each in pairwise(pieces)):
+        return [piece._replace(word=None if piece.word is None else 0) for piece in pieces]
+    return pieces
+
+
+def _are_of_one_word(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+    """Whether two pieces are words of their own by their names, and meet within letters: the vocabulary writes blanks,
+    and the text has none."""
+    if before.segment != piece.segment or None in (before.word, piece.word) or before.word == piece.word:
+        return False
+    is_cut = IDEOGRAPHS.search(typed[piece.segment], max(0, piece.start - 1), piece.start + 1)
+    return not is_cut and _is_in_letters(before, piece, typed)
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a name is that of a token which stands for no characters."""
+    return bool(SPECIAL_NAMES.fullmatch(name) or MASKS.fullmatch(name))
+
+
+def _after_mark(name: str) -> str:
+    return name[len(CONTINUES) :] if name.startswith(CONTINUES) and len(name) > len(CONTINUES) else name
+
+
+def _encoded(name: str) -> bytes:
+    return (clean(name) or EMPTY).encode()
+
+
+def _are_bytes(names: Sequence[str]) -> bool:
+    """Whether the letters of names stand for bytes: a blank or a line end is written as one, or what they spell is
+    UTF-8 with characters beyond ASCII, which names of letters hardly are."""
+    runs, is_marked, is_inside = [bytearray()], False, True
+    for name in names:
+        if _is_whole(name):
+            runs.append(bytearray())  # a text may be cut within a character
+        elif name and ALPHABET.keys() >= {*name}:
+            is_marked |= name[0] == "Ġ" or ("Ċ" in name and not any(map(str.isalnum, name.strip("ĠĊčĉ"))))
+            runs[-1].extend(ALPHABET[letter] for letter in name)
+        else:
+            runs.append(bytearray())
+            is_inside &= not name
+    try:
+        texts = [_cut_at_ends(run) for run in runs]
+    except UnicodeDecodeError:
+        return is_marked and is_inside
+    spelt = "".join(texts)
+    return is_marked or (is_inside and not spelt.isascii() and all(c >= " " or c in LINES for c in spelt))
+
+
+def _cut_at_ends(raw: bytearray) -> str:
+    """Text of which the first and the last character may lack bytes. Raises UnicodeDecodeError."""
+    return getincrementaldecoder("utf-8")().decode(bytes(raw).lstrip(bytes(range(0x80, 0xC0))))
+
+
+def _decoded(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
+    """The text of UTF-8, and for each byte the span of its character; bytes of none are written like <0xC3>."""
+    written: list[str] = []
+    places: list[tuple[int, int]] = []
+    at = 0
+    for character in raw.decode("utf-8", "surrogateescape"):
+        size = len(character.encode("utf-8", "surrogateescape"))
+        is_stray = "\udc80" <= character <= "\udcff"
+        written.append(clean(f"<0x{ord(character) & 0xFF:02X}>" if is_stray else character))
+        places += [(at, at + len(written[-1]))] * size
+        at += len(written[-1])
+    return "".join(written), places
+
+
+# ---- Places and words -------------------------------------------------------------------------------------------
+
+
+def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
+    """The pieces with the spans of what they stand for: without the blanks before them, which byte-level tokenizers
+    include, and with the accents behind them, which tokenizers that compose letters leave out. A piece that is a blank
+    has the span of that: "▁" is given the one of the letter behind it, and RoBERTa's "Ġ" none."""
+    result = []
+    behind: list[int | None] = [None, None]  # where the next piece of a text begins
+    limits = [len(text) for text in typed]  # where the next one that shares no character begins
+    for piece in reversed(pieces):
+        at, text = piece.segment, typed[piece.segment]
+        begins, following = piece.start, behind[at]
+        if piece.word is not None:
+            if following is not None and following >= piece.end:
+                limits[at] = following
+            piece = _place(piece, text, limits[at], begins == following)
+        result.append(piece)
+        if begins < piece.end or piece.word is not None:
+            behind[at] = begins
+    return result[::-1]
+
+
+def _place(piece: Piece, text: str, limit: int, is_before_letter: bool) -> Piece:
+    start, end = piece.start, piece.end
+    if _is_blank_mark(piece.name) and (is_before_letter or text[start:end].strip() not in ("", piece.name)):
+        end = start
+    if start == end and (blanks := _blanks_of(piece.name)):
+        start -= min(len(blanks), start - len(text[:start].rstrip()))
+    while start < end < limit and is_accent(text[end]) and not text[end - 1].isspace():
+        end += 1
+    return piece._replace(start=without_blanks(text, start, end)[0], end=end)
+
+
+def _is_blank_mark(name: str) -> bool:
+    return bool(name) and not name.strip("▁")
+
+
+def _blanks_of(name: str) -> str:
+    """The white space that a name consists of; empty for other names."""
+    written = name.translate(_BLANK_LETTERS)
+    return written if written.isspace() else ""
+
+
+def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
+    """The number of each piece's word, None for special tokens, from pieces at their places.
+
+    One white-space-or-punctuation word is one word: "didn't" is one although BERT cuts it into three pieces, and the
+    full stop of "tired." is a separate word although SentencePiece keeps them together. An apostrophe belongs to a word
+    only between two letters or digits; every other punctuation mark or sign, including the underscore and a leading
+    apostrophe, is a word of its own or, if several form one piece, a word together; so are line ends and tabs, while a
+    blank belongs to the word behind it. Emoji that stand together are a word. Beyond that, words are those that the
+    marks of a vocabulary without blanks tell apart.
+    """
+    words: list[int | None] = []
+    count = -1
+    previous: Piece | None = None
+    for piece in pieces:
+        if piece.word is None:
+            words.append(None)
+            previous = None
+            continue
+        count += previous is None or _starts_word(previous, piece, typed[piece.segment])
+        words.append(count)
+        previous = piece
+    return words
+
+
+def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
+    if piece.segment != previous.segment:
+        return True
+    if piece.start < previous.end:  # several byte pieces of one character, or an overlap
+        return False
+    before, between = typed[previous.start : previous.end], typed[previous.end : piece.start]
+    written = typed[piece.start : piece.end]
+    if not before.strip():
+        return not (_is_blank_mark(previous.name) or LINES.isdisjoint(before))
+    if (
+        between.strip() != between
+        or before[-1].isspace()
+        or any(MASKS.fullmatch(each.name) for each in (previous, piece))
+    ):
+        return True
+    if _inside_contraction(previous, piece, typed) or is_attached(written[:1] or "a") or before[-1] == JOINER:
+        return False
+    base = _without_attached(typed, previous)
+    if written.isspace() or is_sign(written[:1]) or is_sign(base[-1:]):
+        return True
+    if base and written and is_picture(base[-1]) != is_picture(written[0]):
+        return True
+    return piece.word != previous.word
+
+
+def _without_attached(typed: str, piece: Piece) -> str:
+    """The piece, with what its accents and joiners belong to, and without them."""
+    start = piece.start
+    while start and all(map(is_attached, typed[start : piece.end])):
+        start -= 1
+    return "".join(character for character in typed[start : piece.end] if not is_attached(character))
+
+
+def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
+    """True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
+    if previous.end != piece.start:
+        return False
+    for at in (piece.start, piece.start - 1):
+        if 0 < at < len(typed) - 1 and typed[at] in APOSTROPHES:
+            return is_in_word(typed[at - 1]) and is_in_word(typed[at + 1])
+    return False
+
+
+# ---- What is drawn ----------------------------------------------------------------------------------------------
+
+
+def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
+    """The text of each piece as it is drawn; ``words`` are their word numbers. A piece that continues its word has "##"
+    before it, the mark of WordPiece, also where the tokenizer marks the pieces that begin words instead ("Ġ", "▁"):
+    otherwise "ord" or "ina" would read as words. WordPiece's own pieces have the mark where their names have it: "did",
+    "'", "t" have none."""
+    marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
+    texts = []
+    for i, piece in enumerate(pieces):
+        continues = i > 0 and words[i] is not None and words[i] == words[i - 1] and _continues(pieces, i, typed)
+        is_marked = piece.name.startswith(CONTINUES) or (marks_beginnings and piece.name[:1] not in BLANKS)
+        is_marked |= not marks_beginnings and _is_in_letters(pieces[i - 1], piece, typed)
+        written = _written(pieces, i, typed)
+        texts.append(f"{CONTINUES if continues and is_marked and written != UNKNOWN else ''}{written}")
+    return tuple(texts)
+
+
+def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
+    """Whether something that is no blank of the same word comes before the piece: Llama's "▁" alone begins a word."""
+    before = pieces[index - 1]
+    if before.end <= before.start:
+        return not _blanks_of(before.name)
+    return bool(typed[before.segment][before.start : before.end].strip())
+
+
+def _is_in_letters(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
+    """Whether two pieces meet between letters or digits, as WordPiece's never do without its mark: of a vocabulary
+    that marks beginnings in a text of one word."""
+    text, at = typed[piece.segment], piece.start
+    return before.end == at and 0 < at < len(text) and is_in_word(text[at - 1]) and is_in_word(text[at])
+
+
+def _written(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
+    """What was typed where a piece stands, or the name of a piece that was not typed."""
+    piece = pieces[index]
+    text = typed[piece.segment][piece.start : piece.end]
+    if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():
+        return visible(_blanks_of(piece.name))  # as many as it stands for, whatever white space was typed
+    if not text:
+        return visible(_blanks_of(piece.name)) or piece.name or EMPTY
+    part = 1  # byte-level pieces of one character share its span: number them
+    while index >= part and pieces[index - part][1:3] == piece[1:3] and pieces[index - part].segment == piece.segment:
+        part += 1
+    return visible(text) if part == 1 else f"{visible(text)}·{part}"

@@ -12,7 +12,7 @@ request.ask_part(what.where)
 continuing.ask_words(what)
 attention = explore.requested_reading(what)
 if attention is not None:
-    explore.draw(what, continuing.mark_written(attention, what), page.mode, controls.on_head)
+    explore.draw(what, continuing.say_written(attention, what), page.mode, controls.on_head)
     explore.link_to_tasks(what)
     explore.say_shared_keys(attention)
 explore.warm_up()

@@ -4,7 +4,6 @@ wrote is marked."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import mha_viz as mv
 from mha_viz.attention.answers import Continuation
-from mha_viz.attention.steps import WRITTEN, first_written, steps_of, written_by_model
+from mha_viz.attention.generated import mark_written
+from mha_viz.attention.steps import WRITTEN, first_written, steps_of
+from mha_viz.cli import main
 from mha_viz.errors import MhaVizError
 from mha_viz.figures import recipe
 from mha_viz.figures.packet import axis_tokens
@@ -115,7 +116,7 @@ def test_a_link_that_claims_too_much_marks_nothing(written: str) -> None:
 def test_captions_and_files_say_what_the_model_wrote(tmp_path: Path) -> None:
     read = mv.load("repeater").encode(TEXT + WROTE)
     first = next(i for i, token in enumerate(read.text.tokens) if (token.end or 0) > len(TEXT))
-    marked = replace(read, made=(*read.made, written_by_model(read.text, first)))
+    marked = mark_written(read, len(WROTE))
     assert first_written(marked) == first
     assert first_written(read) is None
     assert axis_tokens(marked.text)["tokens"] == axis_tokens(read.text)["tokens"]
@@ -125,3 +126,18 @@ def test_captions_and_files_say_what_the_model_wrote(tmp_path: Path) -> None:
     assert opened.made[-1].row.name == WRITTEN
     assert steps_of(map(str, marked.made))[-1].row == marked.made[-1].row
     assert recipe._reading("a", marked) == recipe._reading("a", read)
+
+
+def test_a_command_continues_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.npz"
+    given = ["attention", TEXT, "--model", "repeater", "--continue", "8", "--out", str(file)]
+    assert main(given) == 0
+    opened = mv.open_attention(file)
+    assert (opened.text.text, opened.made[-1].row.source) == (TEXT + WROTE, WROTE.strip())
+    figure = ["figure", "heatmap", TEXT, "--model", "repeater", "--continue", "2", "--head", "L1H0", "--caption"]
+    assert main([*figure, "--out", str(tmp_path / "a.svg")]) == 0
+    assert "“stands a” written by the model" in capsys.readouterr().out
+    assert main([*given, "--pair", "a girl ."]) != 0
+    assert "--continue does not go with --pair" in capsys.readouterr().err
+    assert main([*given[:5], "33", "--out", str(file)]) != 0
+    assert "expected a number of words from 1 to 32" in capsys.readouterr().err

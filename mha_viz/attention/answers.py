@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.float64]
 FAR_OFF = 0.25  # of the exact share: an estimate that misses by more is not to be relied on
 LITTLE = 0.05  # a smaller difference of two answers, cosines or log-probabilities, is hardly one
+MOST_WORDS = 32  # that a model writes at once
 SIDES = ("query", "key", "value")  # of a head, at which a path can end
 
 

@@ -4,14 +4,19 @@ the step read, first those of the prompt, then mostly one row. Joined, they are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from operator import index
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mha_viz.attention.foreign_arrays import MOST_NAMES, Weights, array_of, axes_of, check_room, listed
+from mha_viz.attention.steps import written_by_model
 from mha_viz.errors import ShapeError, shorten_value
+
+if TYPE_CHECKING:
+    from mha_viz.attention import Attention
 
 ASK = "Call generate(…, output_attentions=True, return_dict_in_generate=True)"
 CALL = f'{ASK} of a model with attn_implementation="eager", and give all that it returns.'
@@ -167,3 +172,15 @@ def _join_cross(steps: Sequence[Weights]) -> Weights:
 def _check_heads(step: Weights, heads: int) -> None:
     if step.shape[0] != heads:
         raise ShapeError(f"The steps have {heads} and {step.shape[0]} heads.", CALL)
+
+
+def mark_written(attention: Attention, characters: int) -> Attention:
+    """Return the reading of a text whose last ``characters`` the model wrote, with a step that says so; unchanged if
+    they are none of the text, or not all of it was read."""
+    text = attention.queries
+    start = len(text.text) - characters
+    places = (i for i, token in enumerate(text.tokens) if token.end is not None and token.end > start)
+    first = next(places, None) if 0 < start < len(text.text) and text.cut is None else None
+    if first is None or attention.is_cross:
+        return attention
+    return replace(attention, made=(*attention.made, written_by_model(text, first)))

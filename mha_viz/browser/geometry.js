@@ -150,13 +150,16 @@ function unitsAlong(axis, view, side) {
     tokens,
     special: !!axis.special[tokens[0]],
     segment: axis.segments[tokens[0]],
-    ...(tokens[tokens.length - 1] >= (axis.written ?? Infinity) ? { written: true } : {}),
+    ...(isWritten(axis, tokens) ? { written: true } : {}),
   }));
   const shown = view.special === "keep" ? all : all.filter((u) => !u.special);
   if (!side || !hasSecond(axis)) return shown;
   return shown.filter((u) => u.segment === (side === "a" ? 0 : 1));
 }
 
+/** @type {(axis: Axis, tokens: number[]) => boolean} */
+const isWritten = ({ written = Infinity, special }, tokens) =>
+  !special[tokens[0]] && tokens[tokens.length - 1] >= written;
 /** @type {(axis: Axis) => boolean} */
 const hasSecond = (axis) => axis.segments.some((s) => s === 1);
 /** @type {(reading: Reading) => boolean} */

@@ -19,6 +19,7 @@ def options(attention: Parser) -> None:
     device_option(attention)
     dtype_option(attention)
     quantities.options(attention)
+    quantities.continue_option(attention)
     attention.add_argument("--words", action="store_true", help="one row and column per word instead of per piece")
     attention.add_argument(
         "--without-special",
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> None:
     request = quantities.request_of(args, args.model, text_of(args.text))
     model = choose_model(args.model)
     check_heads(model, args.without)
-    (attention,) = read_all(model, [request], args.device, args.dtype, args.model_name, quantities.recipes_of(args))
+    recipes = quantities.recipes_of(args)
+    (attention,) = read_all(model, [request], args.device, args.dtype, args.model_name, recipes, args.words_to_write)
     attention = attention.by_words() if args.words else attention
     attention = attention.without_special() if args.without_special else attention
     to.write_attention(attention)

@@ -69,6 +69,7 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
         device_option(one)
         dtype_option(one)
         quantities.options(one)
+        quantities.continue_option(one)
         _head_options(one, kind)
         _view_options(one, kind)
         _size_options(one, kind)
@@ -172,7 +173,8 @@ def _draw(args: argparse.Namespace) -> None:
     model = choose_model(args.model)
     check_heads(model, args.head, args.quantity)
     check_heads(model, args.without)
-    readings = read_all(model, requests, args.device, args.dtype, args.model_name, quantities.recipes_of(args))
+    recipes = quantities.recipes_of(args)
+    readings = read_all(model, requests, args.device, args.dtype, args.model_name, recipes, args.words_to_write)
     if args.all_heads:
         _every_head(args, readings[0], to.suffix, settings)
         return

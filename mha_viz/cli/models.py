@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.attention import Attention, Head
+from mha_viz.attention.generated import mark_written
 from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.cli.terminal import downloading, warnings_as_lines
-from mha_viz.errors import UnknownHead
+from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.model_names import short_name
 from mha_viz.models import catalog, hub
 from mha_viz.models.catalog import Model
@@ -56,10 +58,31 @@ def check_heads(model: Model, heads: Sequence[Head], quantity: str = WEIGHT) -> 
 
 
 def read_all(
-    model: Model, requests: Sequence[Request], device: str, dtype: str, name: str = "", recipes: Recipes | None = None
+    model: Model,
+    requests: Sequence[Request],
+    device: str,
+    dtype: str,
+    name: str = "",
+    recipes: Recipes | None = None,
+    words: int = 0,
 ) -> list[Attention]:
-    """What a model answers to each of several requests; a cut text is reported on stderr."""
-    return answers(load_model(model, device, dtype, name), requests, recipes)
+    """What a model answers to each of several requests; a cut text is reported on stderr. ``words``: so many are
+    written by the model after each text, and marked."""
+    loaded = load_model(model, device, dtype, name)
+    if not words:
+        return answers(loaded, requests, recipes)
+    continued = [_continued(loaded, request, words) for request in requests]
+    lengths = [len(longer.text) - len(request.text) for longer, request in zip(continued, requests, strict=True)]
+    return [*map(mark_written, answers(loaded, continued, recipes), lengths)]
+
+
+def _continued(model: Any, request: Request, words: int) -> Request:
+    from mha_viz.models.continuing import continue_text
+
+    if request.pair:
+        raise SettingError("--continue does not go with --pair.", "Leave one of them out.")
+    prefixed = model.prefixed(request.prefix) if request.prefix else model
+    return replace(request, text=continue_text(prefixed, request.text, words))
 
 
 def answers(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:

@@ -7,6 +7,7 @@ import re
 
 from mha_viz.analysis.recipe_tables import Recipes, open_recipes
 from mha_viz.attention import Head
+from mha_viz.attention.answers import MOST_WORDS
 from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
@@ -40,6 +41,13 @@ def options(command: Parser) -> None:
     command.add_argument("--target", default="", metavar="TEXT", help=words)
     words = "with an encoder–decoder: encoder, decoder or cross, from target to source (default: cross)"
     command.add_argument("--part", default="", choices=PARTS, metavar="PART", help=words)
+
+
+def continue_option(command: Parser) -> None:
+    """Add --continue."""
+    words = f"with a causal model: up to {MOST_WORDS} words that the model writes after the text, and that are marked"
+    number = whole(1, MOST_WORDS, "a number of words")
+    command.add_argument("--continue", type=number, default=0, dest="words_to_write", metavar="N", help=words)
 
 
 def off_options(command: Parser, name: str, words: str, required: bool = False) -> None:

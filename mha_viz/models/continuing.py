@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mha_viz.attention.answers import Continuation
+from mha_viz.attention.answers import MOST_WORDS, Continuation
 from mha_viz.errors import ModelUnsupported, SettingError, TextError, shorten_value
 from mha_viz.heads import is_number
 from mha_viz.model_names import quote_model
@@ -15,7 +15,6 @@ from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.tokenizer import TextPieces
 
-MOST_WORDS = 32  # written at once
 NOTHING = Continuation()
 PIECES_PER_WORD = 6  # on average, at most: without spaces between words, nothing else ends a text
 

@@ -247,6 +247,14 @@ test("units are words or pieces, with or without special tokens, of one side of 
   assert.deepEqual(units(r, view()).rows[1], { text: "didn't", tokens: [1, 2], special: false, segment: 0 });
 });
 
+test("what the model wrote is marked, but for special tokens", () => {
+  const marked = ({ rows, cols }) =>
+    [rows, cols].map((list) => list.map((u) => u.text + (u.written ? "_" : "")).join(" "));
+  const r = { ...reading(), written: 3 };
+  assert.deepEqual(marked(units(r, view())), Array(2).fill("[CLS] didn't it_ [SEP]"));
+  assert.deepEqual(marked(units(r, view({ unit: "pieces" })))[0], "[CLS] did n't it_ [SEP]");
+});
+
 test("one sentence has no sides", () => {
   const r = reading();
   assert.equal(isPair(r), false);

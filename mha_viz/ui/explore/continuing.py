@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.attention.answers import Continuation
-from mha_viz.attention.steps import written_by_model
+from mha_viz.attention.generated import mark_written
 from mha_viz.errors import TextError
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
@@ -34,8 +32,11 @@ def ask_words(what: Url) -> None:
     if of_files is None or not of_files.causal or of_files.parts:
         return
     with st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
-        st.selectbox("Words", LENGTHS, index=1, key=LENGTH, width=110)
         st.button("Let the model continue", key="continue_text", on_click=_on_continue)
+        st.selectbox(
+            "Words to write", LENGTHS, index=1, key=LENGTH, width=140, label_visibility="collapsed",
+            format_func=lambda words: f"by {words} words",
+        )  # fmt: skip
     wanted = st.session_state.pop(WANTED, None)
     if wanted is not None and wanted[0] == (model.name, what.text):
         _continue(model, what, wanted[1])
@@ -70,17 +71,12 @@ def _continue(model: catalog.Model, what: Url, words: int) -> None:
     st.rerun()
 
 
-def mark_written(attention: Attention, what: Url) -> Attention:
+def say_written(attention: Attention, what: Url) -> Attention:
     """Return the reading with the step that says what of its text the model wrote, with a remark, if the link says
     so."""
-    text, count = attention.queries, what.where.written
-    if not 0 < count < len(text.text) or text.cut is not None or attention.is_cross:
-        return attention
     if not inference.is_of_requested_model(attention, what.where):
         return attention
-    start = len(text.text) - count
-    first = next((i for i, token in enumerate(text.tokens) if token.end is not None and token.end > start), None)
-    if first is None:
-        return attention
-    remark(f"Written by the model: “{text.text[start:].strip()}”")
-    return replace(attention, made=(*attention.made, written_by_model(text, first)))
+    marked = mark_written(attention, what.where.written)
+    if marked is not attention:
+        remark(f"Written by the model: “{attention.queries.text[-what.where.written :].strip()}”")
+    return marked

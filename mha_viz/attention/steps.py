@@ -31,9 +31,9 @@ class Row(NamedTuple):
     the ``means``, for "text" with the other text, ``source``. "prefix": the text follows the prefix ``source``.
     "written": its end, ``source``, was written by the model. "norm-weighted". "gradient": of a ``question``. "changed":
     ``by`` a tap. "rollout", "unexplained", the same "with annotation", "by words", "special hidden", "only": these
-    ``heads``, "only layers": those of these ``heads``.
-    "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose others have no weights
-    or were not given. Any other name: a step of a reading that was made by hand.
+    ``heads``, "only layers": those of these ``heads``. "numbered layers": the layers of the reading are those of these
+    ``heads`` in the model, whose others have no weights or were not given. Any other name: a step of a reading that was
+    made by hand.
     """
 
     name: str
@@ -120,6 +120,7 @@ def digest(means: Weights) -> str:
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
 WEIGHTS_ONLY = Step(Row("weights only"))
+REST_AS_SINK = Step(Row("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
 # Of arrays with three axes in a list: PyTorch's MultiheadAttention returns the mean over heads for each text.
@@ -166,6 +167,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "target generated": {"target": ""},
         "weights only": {},
         NUMBERED: {},
+        REST_AS_SINK.row.name: {},
         PREFIX: {"prefix": row.source or ""},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},

@@ -34,7 +34,7 @@ from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces
 from mha_viz.request import DTYPES
-from mha_viz.text import WordPieces, clean
+from mha_viz.text import TokenizedText, WordPieces, clean
 
 __all__ = ["Encoder"]
 
@@ -149,7 +149,11 @@ class Encoder(InParts, LoadedModel):
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
         made = read_as(words, *self.how, *used.steps(), prefix=self.prefix)
-        return Attention(self.name, self.revision, read.tokenized(), weights, made=made), used
+        return self.reading(read.tokenized(), weights, made), used
+
+    def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
+        """A reading of a text from the weights of a pass, [layer, head, query, key]."""
+        return Attention(self.name, self.revision, text, weights, made=made)
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
         """Every number between the input of one layer's attention and its output.
@@ -240,9 +244,7 @@ class Encoder(InParts, LoadedModel):
         """The attention of every head on a sentence that is given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
-        return Attention(
-            self.name, self.revision, read.tokenized(), weights, made=read_as(forms, *self.how, prefix=self.prefix)
-        )
+        return self.reading(read.tokenized(), weights, read_as(forms, *self.how, prefix=self.prefix))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """[layer, head, sentence, query, key] for sentences with equally many pieces, in one pass. The numbers of a
@@ -306,6 +308,6 @@ class Encoder(InParts, LoadedModel):
         """[layer, head, query, key] of a first sentence. Raises ModelUnsupported for rows that do not sum to 1."""
         try:
             probe = self._tokenizer.read(_PROBE)
-            return Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0]).weights
+            return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
         except ShapeError as error:
             raise ModelUnsupported(f"{quote_model(self.name)}: {error.problem}", self.otherwise) from error

@@ -282,7 +282,7 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
         return [Panel(attention, head)]
     off = tuple(one for one in what.where.request.off if one in attention.every_head())
     before = tuple(one for one in attention.every_head() if one.layer == head.layer - 1)  # what the head reads
-    text = attention.text
+    text = attention.queries
     prefix = what.where.request.prefix
     request = Request(attention.model, text.text, text.pair, prefix=prefix, off=off or before)
     request = replace(request, **what.where.way(text.text))

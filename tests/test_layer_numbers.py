@@ -28,7 +28,7 @@ FOURTH, EIGHTH = (np.random.default_rng(seed).dirichlet(np.ones(3), (1, 2, 3)).a
 
 @pytest.fixture
 def reading() -> mv.Attention:
-    return mv.Attention.from_tensors([FOURTH[None], EIGHTH[None]], NAMES, layers=[3, 7])
+    return mv.Attention.from_tensors([FOURTH, EIGHTH], NAMES, layers=[3, 7])
 
 
 def test_heads_are_named_by_the_numbers_of_their_layers(reading: mv.Attention) -> None:
@@ -47,7 +47,7 @@ def test_heads_are_named_by_the_numbers_of_their_layers(reading: mv.Attention) -
 def test_a_cache_and_layers_that_are_none_say_the_numbers_by_themselves(reading: mv.Attention) -> None:
     cache = {"blocks.3.attn.hook_pattern": FOURTH, "blocks.7.attn.hook_pattern": EIGHTH}
     assert mv.Attention.from_cache(cache, NAMES).key == reading.key
-    some: list[Any] = [None, None, None, FOURTH[None], None, None, None, EIGHTH[None]]
+    some: list[Any] = [None, None, None, FOURTH, None, None, None, EIGHTH]
     assert mv.Attention.from_tensors(some, NAMES).key == reading.key
     assert mv.Attention.from_tensors(some, [NAMES])[0].key == reading.key
 

@@ -13,9 +13,11 @@ from mha_viz.corpus.rows import lines_of
 MOST_LINES = 1000
 FEW_COLUMNS = 4  # the fewest of a line that begins with the number of a word
 ROW_ID = re.compile(r"\d+(?:[-.]\d+)?")
-COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\b")
+COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\s*=")
 RUN = re.compile(r"\t| {2,}")
-TAG = re.compile(r"O|[BIESLU]-\S+")  # of a named entity or a chunk, at the end of a line
+TAG = re.compile(r"O|[BIESLU]-[A-Za-z]{2,}\S*")  # of a named entity or a chunk, at the end of a line
+MOST_TAGGED = 6  # columns of a line with a tag
+JSON = re.compile(r"""\s*(?:[\[{]\s*(?:["\[{]|$)|"[^"]*"\s*:|[\]}]+,?\s*$)""")
 
 
 class TableRow(NamedTuple):
@@ -49,23 +51,45 @@ def is_conllu(lines: Sequence[str]) -> bool:
 def table_row(lines: Sequence[str]) -> TableRow | None:
     """The first line of another table, which most lines look like; None for text."""
     rows = _rows(lines)
-    for looks, is_row in _LOOKS.items():
-        numbers = [number for number, row in rows if is_row(row)]
+    for looks, rows_of in _LOOKS.items() if rows else ():
+        numbers = [
+            number for (number, _), is_row in zip(rows, rows_of([row for _, row in rows]), strict=True) if is_row
+        ]
         if 2 * len(numbers) > len(rows):
             return TableRow(numbers[0], looks)
     return None
 
 
-def _ends_with_tag(row: str) -> bool:
-    cells = row.split()
-    return len(cells) > 1 and TAG.fullmatch(cells[-1]) is not None
+def _tagged(rows: Sequence[str]) -> list[bool]:
+    """Which rows end with a tag, in as many columns as most; none where all tags are “O”, which is a word too, or none
+    is, as with “S-Bahn”; but in two columns."""
+    split = [row.split() for row in rows]
+    tagged = [1 < len(cells) <= MOST_TAGGED and TAG.fullmatch(cells[-1]) is not None for cells in split]
+    counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
+    count = counts.most_common(1)[0][0] if counts else 0
+    kinds = {cells[-1] == "O" for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged}
+    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1)
+    return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(split, tagged, strict=True)]
 
 
-_LOOKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+def _in_runs(rows: Sequence[str]) -> list[bool]:
+    """Which rows have as many columns as most, separated by several spaces; none of fewer than three rows."""
+    counts = [len(RUN.split(row.strip())) for row in rows]
+    ((count, _),) = Counter(counts).most_common(1)
+    return [len(rows) > 2 and count >= FEW_COLUMNS and each == count for each in counts]
+
+
+def _matching(is_row: Callable[[str], object]) -> Callable[[Sequence[str]], list[bool]]:
+    return lambda rows: [bool(is_row(row)) for row in rows]
+
+
+_LOOKS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
     {
-        "columns separated by tabs": lambda row: "\t" in row.strip(),
-        "words with tags behind them": _ends_with_tag,
-        "records of JSON": lambda row: row.lstrip().startswith('{"') and row.rstrip().endswith("}"),
+        "columns separated by tabs": _matching(lambda row: "\t" in row.strip()),
+        "words with tags behind them": _tagged,
+        "JSON": _matching(JSON.match),
+        "columns separated by “|”": _matching(lambda row: row.strip()[:1] == "|" == row.strip()[-1:] != row.strip()),
+        "columns separated by spaces": _in_runs,
     }
 )
 

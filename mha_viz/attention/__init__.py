@@ -351,7 +351,12 @@ class Attention:
 
     def place(self, head: Head) -> int:
         """The number of a head among all of this reading, from 0, layer by layer."""
-        return head.place(self.heads, self.layer_numbers)
+        return self.places([head])[0]
+
+    def places(self, heads: Sequence[Head]) -> list[int]:
+        """The numbers of several heads among all of this reading."""
+        per_layer, rows = self.heads, {layer: row for row, layer in enumerate(self.layer_numbers)}
+        return [rows[layer] * per_layer + head for layer, head in heads]
 
     def __repr__(self) -> str:
         n = len(self.queries)

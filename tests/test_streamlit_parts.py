@@ -362,8 +362,9 @@ def test_the_package_asks_for_the_versions_that_were_tried() -> None:
         assert asked[package] == SpecifierSet(versions)
         assert version(package) in asked[package]
         for file in ("requirements.txt", "deploy/requirements.lock"):
-            (pinned,) = re.findall(rf"^{package}==([\d.]+)", (ROOT / file).read_text("utf-8"), re.MULTILINE)
-            assert pinned in asked[package], file
+            pinned = re.findall(rf"^{package}==([\d.]+)", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+            assert len(pinned) == 1 or package == "torch", file  # the image installs it apart
+            assert all(one in asked[package] for one in pinned), file
 
 
 def test_every_name_that_is_taken_from_inside_streamlit_has_a_row() -> None:

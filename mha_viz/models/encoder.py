@@ -288,7 +288,7 @@ class Encoder(InParts, LoadedModel):
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
-            raise layers_unseen(self.name, tap.seen, self.layers)
+            raise layers_unseen(self.name, self.family, tap.seen, self.layers)
         return states.float()
 
     def _prepare(self) -> None:

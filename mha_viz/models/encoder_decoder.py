@@ -259,7 +259,7 @@ class EncoderDecoder(LoadedModel):
         tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
         self._through_part(source, target, part, tap)
         if tap.taken != layers:
-            raise layers_unseen(self.name, tap.taken, layers)
+            raise layers_unseen(self.name, self.family, tap.taken, layers)
         weights = tap.fetched()
         weights.flags.writeable = False
         return weights

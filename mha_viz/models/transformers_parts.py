@@ -72,6 +72,11 @@ _CALLED = MappingProxyType(
 """Methods that newer versions do without: they call the registered function."""
 
 
+_SINCE_5_15 = TESTED["transformers"].replace(">=5.10", ">=5.15")
+SINCE = MappingProxyType({"mt5": _SINCE_5_15, "t5": _SINCE_5_15})
+"""The versions with which a family is read, where they are fewer."""
+
+
 def calls_registered(family: str) -> bool:
     """Whether the installed transformers calls the registered function in a family that older versions gave a method of
     its own."""
@@ -89,12 +94,13 @@ def check_function(module: str) -> None:
     check_parts([LibraryPart(module, "eager_attention_forward", "the attention of its family")])
 
 
-def layers_unseen(name: str, seen: int, layers: int) -> ModelUnsupported:
+def layers_unseen(name: str, family: str, seen: int, layers: int) -> ModelUnsupported:
     """Say that a model of a listed family recorded ``seen`` of its layers, with both versions."""
+    versions = SINCE.get(family, TESTED["transformers"])
     return ModelUnsupported(
         f"{short_name(name)} shows the attention of {seen} of its {layers} layers with transformers "
         f"{version('transformers')}.",
-        f'It was tried with these versions: pip install "transformers{TESTED["transformers"]}".',
+        f'It was tried with these versions: pip install "transformers{versions}".',
     )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
-from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 
 from mha_viz.attention.answers import Numbers
 from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
@@ -27,6 +26,7 @@ from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.families import family_of
 from mha_viz.models.opening import reports_silenced, torch_device, torch_dtype
 from mha_viz.models.tokenizer import panics_in_words
+from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
 from mha_viz.quotes import quoted
 from mha_viz.request import BOTH, COSINE, FIRST, MASK, NEXT, OFF_IN, Question
 

@@ -18,7 +18,7 @@ from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
 from mha_viz.attention.steps import Step, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, ShapeError, TextError, check_kind, shorten_value
-from mha_viz.model_names import quote_model, short_name
+from mha_viz.model_names import quote_model
 from mha_viz.models import capture, cores, linear, many
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import layers
@@ -33,6 +33,7 @@ from mha_viz.models.opening import (
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces
+from mha_viz.models.transformers_parts import layers_unseen
 from mha_viz.request import DTYPES
 from mha_viz.text import TokenizedText, WordPieces, clean
 
@@ -289,10 +290,7 @@ class Encoder(InParts, LoadedModel):
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
-            raise ModelUnsupported(
-                f"{short_name(self.name)} shows the attention of {tap.seen} of its {self.layers} layers.",
-                self.otherwise,
-            )
+            raise layers_unseen(self.name, self.family, tap.seen, self.layers)
         return states.float()
 
     def _prepare(self) -> None:

@@ -68,7 +68,7 @@ class Family(NamedTuple):
     package computes the attention (:mod:`mha_viz.models.rewritten`), and the paths are those of its own modules.
     ``wordless``: why a model with weights for words cannot be asked for one; empty where it can. ``adjacent``: numbers
     2i and 2i + 1 of queries and keys are turned together, not i and i + r/2. ``crossing``: its keys and values are made
-    of what another stack puts out.
+    of what another stack puts out. ``sines_first``: ``holder`` is given sines before cosines, one for two numbers.
     """
 
     holder: str
@@ -92,6 +92,7 @@ class Family(NamedTuple):
     wordless: str = ""
     adjacent: bool = False
     crossing: bool = False
+    sines_first: bool = False
 
 
 _SEPARATE = ("query", "key", "value")
@@ -235,6 +236,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             rotary=True,
             rewritten=True,
             adjacent=True,
+            sines_first=True,
         ),
         "llama": _LLAMA,
         "longformer": _BERT._replace(straight=False, causal=False, rewritten=True),

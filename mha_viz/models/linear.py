@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers.activations import GELUActivation
-from transformers.pytorch_utils import Conv1D
 
 from mha_viz.models.families import FAMILIES
+from mha_viz.models.transformers_parts import Conv1D, GELUActivation
 
 # A linear layer and the exact GELU after it, by their names in each family: one pass over memory instead of two.
 _FUSED = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)

@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.attention.rotary import Rotation
@@ -33,6 +32,7 @@ from mha_viz.models.families import (
     weights_only,
 )
 from mha_viz.models.linear import PackedLinear, Rows
+from mha_viz.models.transformers_parts import Conv1D
 from mha_viz.text import TokenizedText
 
 MASKED = -1e30  # what is added to the scores of masked positions is less
@@ -107,12 +107,12 @@ class Opened:
         return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
 
     def _turned(self, _: Any, named: dict[str, Any]) -> _Turns:
-        """The rotations that the layer is given, or, in GPT-J, looks up by position."""
-        if "position_embeddings" in named:
-            cos, sin = named["position_embeddings"]
-        else:
-            rows = self._place.holder.embed_positions[named["position_ids"]]
-            sin, cos = rows.repeat_interleave(2, -1).chunk(2, -1)
+        """The rotations that the layer is given, or, in GPT-J until transformers 5.23, looks up by position."""
+        turns: Any = named.get("position_embeddings")
+        if self._family.sines_first:
+            turns = turns or self._place.holder.embed_positions[named["position_ids"]].chunk(2, -1)
+            turns = [numbers.repeat_interleave(2, -1) for numbers in turns[::-1]]
+        cos, sin = turns
         return _Turns(cos, sin, named["attention_mask"])
 
     def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:

@@ -1,0 +1,58 @@
+"""Browsers without the newest features of CSS and JavaScript, imitated in Chromium: the feature is said to be missing,
+and the rules that use it are dropped, as a browser drops what it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import ViewportSize, expect
+
+from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
+
+# The style sheets of components lose the declarations of a property, which the browser denies.
+WITHOUT = """(property) => {
+    const supports = CSS.supports.bind(CSS);
+    CSS.supports = (...rule) => !rule[0].includes(property) && supports(...rule);
+    const replace = CSSStyleSheet.prototype.replaceSync;
+    CSSStyleSheet.prototype.replaceSync = function (text) {
+        const without = text.replace(new RegExp(`(^|[;{\\\\s])${property}\\\\s*:[^;}]*;?`, "g"), "$1");
+        replace.call(this, without);
+    };
+}"""
+# The height inside a field, and that of its text with its padding.
+HEIGHTS = """(field) => ({ client: field.clientHeight, scroll: field.scrollHeight })"""
+
+
+def without(visitor: BrowserTab, feature: str) -> None:
+    """Let all pages that this visitor opens from now on be without a property of CSS."""
+    visitor.page.add_init_script(f"({WITHOUT})({feature!r})")
+
+
+@pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["1440", "390"])
+def test_the_first_sentence_and_its_arcs_have_room_in_a_field_that_does_not_grow(
+    newcomer: Callable[..., BrowserTab], window: ViewportSize
+) -> None:
+    visitor = newcomer(new_tab=True, viewport=window)
+    without(visitor, "field-sizing")
+    page = visitor.visit("/")
+    arcs = page.locator(".bows path")
+    expect(arcs.nth(5)).to_be_attached()
+    assert visitor.field.evaluate("(field) => getComputedStyle(field).fieldSizing") == "fixed"
+    _fits(visitor)
+    assert all(box["height"] > 8 for box in (arc.bounding_box() for arc in arcs.all()) if box), "no smear"
+    for other in (PHONE, DESKTOP):
+        visitor.resize(other)
+        page.evaluate(FRAMES)
+        _fits(visitor)
+    visitor.field.fill("one line\nand another\nand a third")
+    _fits(visitor)
+    page.get_by_role("button", name="+ Second sentence").click()
+    page.evaluate(FRAMES)
+    second = page.get_by_label("Second sentence", exact=True)
+    assert second.evaluate("(field) => field.clientHeight") > 25
+
+
+def _fits(visitor: BrowserTab) -> None:
+    heights = visitor.field.evaluate(HEIGHTS)
+    assert heights["scroll"] <= heights["client"], heights

@@ -20,6 +20,8 @@ WITHOUT = """(property) => {
         replace.call(this, without);
     };
 }"""
+# WebKit cuts words of texts that are clamped to a number of lines, even where everything fits.
+CLAMP = """(part) => [getComputedStyle(part).display, getComputedStyle(part).webkitLineClamp]"""
 # The height inside a field, and that of its text with its padding.
 HEIGHTS = """(field) => ({ client: field.clientHeight, scroll: field.scrollHeight })"""
 
@@ -56,3 +58,17 @@ def test_the_first_sentence_and_its_arcs_have_room_in_a_field_that_does_not_grow
 def _fits(visitor: BrowserTab) -> None:
     heights = visitor.field.evaluate(HEIGHTS)
     assert heights["scroll"] <= heights["client"], heights
+
+
+def test_texts_are_cut_after_whole_lines_without_a_clamp(visitor: BrowserTab) -> None:
+    visitor.explore()
+    assert visitor.readout.evaluate(CLAMP) == ["block", "none"]
+    line = "(part) => part.clientHeight / parseFloat(getComputedStyle(part).lineHeight)"
+    assert visitor.readout.evaluate(line) == pytest.approx(1, abs=0.05)
+    long = " ".join(["the animal was tired"] * 25)
+    quoted = visitor.visit("/compare", text=long).locator(".mha-about q")
+    expect(quoted).to_have_text(long)
+    expect(quoted).to_have_attribute("title", long)
+    assert quoted.evaluate(CLAMP) == ["block", "none"]
+    assert quoted.evaluate(line) == pytest.approx(2, abs=0.05)
+    assert quoted.evaluate("(part) => part.scrollHeight > part.clientHeight")

@@ -4,11 +4,15 @@ and the rules that use it are dropped, as a browser drops what it does not know.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
+from mha_viz.browser.promise import OLDER
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
+from tests.live_pages import served
+from tests.readings import reading
 
 # The style sheets of components lose the declarations of a property, which the browser denies.
 WITHOUT = """(property) => {
@@ -22,6 +26,9 @@ WITHOUT = """(property) => {
 }"""
 # WebKit cuts words of texts that are clamped to a number of lines, even where everything fits.
 CLAMP = """(part) => [getComputedStyle(part).display, getComputedStyle(part).webkitLineClamp]"""
+# What a browser asks itself before it hides the sentence for older ones, and what none knows.
+CONDITION, UNKNOWN = "(color: light-dark(", "(color: unheard-of("
+NOT_DRAWN = "This drawing needs a browser of 2024 or later."
 # The height inside a field, and that of its text with its padding.
 HEIGHTS = """(field) => ({ client: field.clientHeight, scroll: field.scrollHeight })"""
 
@@ -72,3 +79,54 @@ def test_texts_are_cut_after_whole_lines_without_a_clamp(visitor: BrowserTab) ->
     assert quoted.evaluate(CLAMP) == ["block", "none"]
     assert quoted.evaluate(line) == pytest.approx(2, abs=0.05)
     assert quoted.evaluate("(part) => part.scrollHeight > part.clientHeight")
+
+
+def test_an_older_browser_is_told_so_even_if_nothing_of_the_app_runs_in_it(
+    newcomer: Callable[..., BrowserTab], visitor: BrowserTab
+) -> None:
+    note = visitor.explore().locator(".mha-older")
+    expect(note).to_have_text(OLDER)
+    expect(note).to_be_hidden()
+    older = newcomer(new_tab=True, viewport=PHONE)
+    older.page.route("**/static/js/*.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    older.page.route(f"{older.url}/", _of_an_older_browser)
+    _tells(older.visit("/"))
+
+
+def test_an_exported_file_tells_an_older_browser_why_it_is_empty(browser: Browser, tmp_path: Path) -> None:
+    html = reading().heatmap("L0H0").to_html()
+    context = browser.new_context(bypass_csp=True)  # a changed style has another digest
+    for name, source in {"newer": html, "older": html.replace(CONDITION, UNKNOWN)}.items():
+        (tmp_path / f"{name}.html").write_text(source, "utf-8")
+    newer, older = context.new_page(), context.new_page()
+    newer.goto((tmp_path / "newer.html").as_uri())
+    expect(newer.locator("html")).to_have_attribute("data-painted", "yes")
+    expect(newer.locator(".mha-older")).to_be_hidden()
+    older.add_init_script("delete globalThis.DecompressionStream")
+    older.goto((tmp_path / "older.html").as_uri())
+    expect(older.locator("#root")).to_have_text(NOT_DRAWN)
+    _tells(older)
+    context.close()
+
+
+@pytest.mark.parametrize("feature", ["DecompressionStream", "CSSStyleSheet"])
+def test_a_live_page_tells_an_older_browser_why_it_is_empty(page: Page, live_toy: Path, feature: str) -> None:
+    page.add_init_script(f"delete globalThis.{feature}")
+    page.route("**/style.css*", _of_an_older_browser)
+    with served(live_toy) as (address, _):
+        page.goto(address)
+        expect(page.locator("#live")).to_contain_text(NOT_DRAWN)
+        _tells(page)
+
+
+def _of_an_older_browser(route: Route) -> None:
+    response = route.fetch()
+    assert CONDITION in response.text()
+    route.fulfill(response=response, body=response.text().replace(CONDITION, UNKNOWN))
+
+
+def _tells(page: Page) -> None:
+    note = page.locator(".mha-older")
+    expect(note).to_be_visible()
+    expect(note).to_have_text(OLDER)
+    expect(note).to_be_in_viewport(ratio=1)

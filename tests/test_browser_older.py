@@ -67,6 +67,26 @@ def _fits(visitor: BrowserTab) -> None:
     assert heights["scroll"] <= heights["client"], heights
 
 
+@pytest.mark.parametrize("lacks", [True, False], ids=["without", "with"])
+def test_a_menu_is_as_wide_as_its_chosen_option(newcomer: Callable[..., BrowserTab], lacks: bool) -> None:
+    visitor = newcomer(new_tab=True)
+    if lacks:
+        without(visitor, "field-sizing")
+    visitor.explore()
+    menu = visitor.page.locator(".controls .choice", has_text="Links").locator("select")
+    widths = {}
+    for value in ("top", "all"):
+        visitor.choose("Links", value)
+        visitor.page.evaluate(FRAMES)
+        box = menu.bounding_box()
+        assert box
+        widths[value] = box["width"]
+    menus = visitor.page.locator(".controls select")
+    longest = "(all) => all.filter((one) => one.offsetWidth).map((one) => one.getBoundingClientRect().top)"
+    assert len(set(menus.evaluate_all(longest))) == 1, "one row"
+    assert widths["all"] != widths["top"]
+
+
 def test_texts_are_cut_after_whole_lines_without_a_clamp(visitor: BrowserTab) -> None:
     visitor.explore()
     assert visitor.readout.evaluate(CLAMP) == ["block", "none"]

@@ -64,6 +64,7 @@ UNIT: tuple[str, ...] = (
     "test_patterns",
     "test_pieces",
     "test_pins",
+    "test_portable",
     "test_preview",
     "test_printed",
     "test_protobuf",

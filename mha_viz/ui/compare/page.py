@@ -91,16 +91,21 @@ def _about(attention: Attention, head: Head | None = None) -> None:
     whose += f", {steps(attention)}" if answered is not None and answered.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
-    pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""
+    pair = f"{' → ' * attention.is_cross} {_quoted(second)}" if second else ""
     with st.container(key="about_text", horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
-            f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
+            f'<p class="mha-about">{_quoted(text.text)}{pair} <span>{escape(whose)}</span></p>',
             width="content",
         )
         if head:
             label = ":primary[Change on Explore]"
             st.page_link(navigation.page("explore"), label=label, query_params=address.now())
     inference.say_unknown(attention)
+
+
+def _quoted(text: str) -> str:
+    """The sentence as an element, of which two lines are seen; the pointer shows all of it."""
+    return f'<q title="{escape(text)}">{escape(text)}</q>'
 
 
 def _choice(pins: Comparison) -> str:

@@ -65,6 +65,70 @@ def test_names_become_tokens_and_words(names: list[str], tokens: list[str], word
     assert [token.drawn for token in text.by_words().tokens] == (words or tokens)
 
 
+SPECIAL = [
+    "[CLS]",
+    "[INST]",
+    "[/INST]",
+    "[AVAILABLE_TOOLS]",
+    "[gMASK]",
+    "<s>",
+    "</s>",
+    "<s>NOTUSED",
+    "<sop>",
+    "<BOS_TOKEN>",
+    "<start_of_turn>",
+    "<fim_prefix>",
+    "<extra_id_0>",
+    "<|im_start|>",
+    "<｜User｜>",
+]
+WORDS = [
+    "[MASK]",
+    "[UNK]",
+    "<unk>",
+    "<mask>",
+    "[1]",
+    "[a]",
+    "[x_1]",
+    "<b>",
+    "</td>",
+    "<h1>",
+    "<0x41>",
+    "<tool_call>",
+    "en_US",
+    "__en__",
+    "eng_Latn",
+    "[]",
+    "<>",
+    "<_>",
+]
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_tokens_are_known_by_the_shapes_of_their_names(name: str) -> None:
+    assert [token.special for token in from_names(["a", name, "b"]).tokens] == [False, True, False]
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_other_names_in_brackets_and_codes_without_an_end_are_words(name: str) -> None:
+    assert not any(token.special for token in from_names(["a", name, "b", name]).tokens)
+
+
+@pytest.mark.parametrize("code", ["eng_Latn", "en_XX", "__en__", "__ast__"])
+def test_codes_of_languages_are_special_at_the_ends_of_a_text_alone(code: str) -> None:
+    for names in (
+        [code, "▁a", "▁b", "</s>"],
+        ["▁a", "▁b", "</s>", code],
+        ["</s>", code, "▁a", "▁b"],
+        [code, "▁a", "▁b"],
+    ):
+        text = from_names(names)
+        assert [name for name, token in zip(names, text.tokens, strict=True) if not token.special] == ["▁a", "▁b"]
+        assert text.text == "a b"
+    text = from_names(["▁a", code, "▁b", "</s>"])
+    assert [token.special for token in text.tokens] == [False, False, False, True]
+
+
 def test_the_alphabet_of_bytes_is_that_of_gpt2() -> None:
     assert sorted(ALPHABET.values()) == [*range(256)]
     assert {letter: byte for letter, byte in ALPHABET.items() if letter in "!~¡¬®ÿĀĠĊġł"} == {

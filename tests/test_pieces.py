@@ -34,6 +34,13 @@ RIGHT: dict[str, tuple[list[str], list[str], list[str]]] = {  # names of the tok
         ["U+0020", "a", "hat", "U+0020", "q", "##u", "##x"],
         ["a", "hat", "qux"],
     ),
+    "a blank within a piece alone": (
+        ["on", "e", "\n\n", "tw", "o", "and▁th", "ree"],
+        ["on", "##e", "U+000A U+000A", "tw", "##o", "##and th", "##ree"],
+        ["one", "U+000A U+000A", "twoand three"],
+    ),
+    "a sign like that of a blank, where blanks are written otherwise": (["a", " b▁c"], ["a", "b▁c"], []),
+    "such a sign in a piece that continues": (["x", "##y▁z"], ["x", "##y▁z"], ["xy▁z"]),
     "an empty token and a blank": (["The", "", " ", " cat"], ["The", "∅", "U+0020", "cat"], ["The", "∅", "cat"]),
     "ends of words": (["a</w>", "pho", "to</w>"], ["a", "pho", "##to"], ["a", "photo"]),
     "ends of words, in bytes": (["cafÃ©</w>", "pho", "to</w>"], ["café", "pho", "##to"], ["café", "photo"]),

@@ -93,6 +93,8 @@ class Spelling(NamedTuple):
         if _are_bytes([name.removesuffix(ENDS) for name in names]):
             return cls("", ENDS, True) if ends else cls("Ġ", "", True)
         blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in plain)), "")
+        if not blank and any("▁" in name for name in plain) and not any(_after_mark(name) != name for name in plain):
+            return cls("▁")  # Gemma's: a text begins without a blank, and a piece may go on behind one
         goes_on = any(name.endswith(GOES_ON) and name != GOES_ON for name in plain)
         return cls(blank) if blank else cls("", ENDS if ends else GOES_ON if goes_on else CONTINUES)
 

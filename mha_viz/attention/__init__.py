@@ -82,9 +82,9 @@ class Attention:
         weights = tensors.frozen(self.weights)
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
-        tensors.check_numbers(tensors.quantity_of(self.quantity), weights)
         if len(self.layer_numbers) != len(weights):
             raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, and the weights are of {len(weights)}.")
+        tensors.check_numbers(tensors.quantity_of(self.quantity), weights, self.layer_numbers)
         hidden = tensors.frozen(self.hidden)
         hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():

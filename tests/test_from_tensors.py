@@ -141,6 +141,10 @@ CAUSES: dict[str, tuple[Any, str]] = {
     "transposed": (EVEN * [[0.4], [1.6], [1], [1]], r"columns .* sum to 1: .*swapaxes\(-1, -2\)"),
     "percentages": (EVEN * 100, "sums to 100 instead of 1. All rows of this head sum to 100: divide"),
     "scores": (changed(EVEN, (1, 0, 2, 3), -3), "A weight is -3: layer 1, head 0, row 2, key 3. .* softmax first"),
+    "scores, masked": (
+        np.where(np.tril(np.ones((4, 4))) > 0, EVEN, -np.inf),
+        "A weight is -inf: layer 0, head 0, row 0, key 1. .* Scores must pass the softmax first",
+    ),
     "as fair-esm": (
         EVEN[None],
         r"batch of 2 texts, or one text with 2 layers. .* Of \[text, layer, head, query, key\] take \[0\]",

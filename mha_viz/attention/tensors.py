@@ -40,6 +40,9 @@ def digest(numbers: Weights) -> bytes:
 def _shares(weights: Weights, numbers: Sequence[int]) -> None:
     """Check that rows sum to 1 and that no weight is below 0."""
     sums = weights.sum(axis=3)
+    if np.isneginf(weights).any():
+        layer, head, row, key = _largest(np.isneginf(weights))
+        raise ShapeError(f"A weight is -inf: {_place(numbers[layer], head, row)}, key {key}.", SCORES)
     if not np.isfinite(sums).all():
         layer, head, row = _largest(np.logical_not(np.isfinite(sums)))
         is_empty = np.isnan(weights[layer, head, row]).all()
@@ -51,7 +54,7 @@ def _shares(weights: Weights, numbers: Sequence[int]) -> None:
         layer, head, row, key = _largest(-weights)
         raise ShapeError(
             f"A weight is {weights.min():.3g}: {_place(numbers[layer], head, row)}, key {key}.",
-            "Attention is a share: no weight is below 0. Scores must pass the softmax first.",
+            SCORES,
         )
     deviations = np.abs(sums - 1)
     if deviations.max() > ROW_SUM_TOLERANCE:
@@ -62,6 +65,7 @@ def _shares(weights: Weights, numbers: Sequence[int]) -> None:
         )
 
 
+SCORES = "Attention is a share: no weight is below 0. Scores must pass the softmax first."
 PADDING = "leave padding out with mask=inputs['attention_mask']."
 TRAINING = "model in training mode drops weights and enlarges the others: call model.eval() before it reads."
 

@@ -167,6 +167,14 @@ def test_refused_weights_name_the_place_and_the_likely_cause(cause: str) -> None
         Attention.from_tensors(weights, list("abcd"))
 
 
+@pytest.mark.parametrize("sink", [False, True])
+def test_weights_of_tokens_that_a_mask_leaves_out_are_named(sink: bool) -> None:
+    weights = EVEN[:1] * np.float32(0.8 if sink else 1)
+    expected = rf"Layer 7, head 0, row 0 gives {0.2 if sink else 0.25} of its weight to tokens that the mask leaves out"
+    with pytest.raises(ShapeError, match=expected):
+        Attention.from_tensors(weights, list("abcd"), layers=[7], mask=[1, 1, 1, 0], sink=sink)
+
+
 # ---- Sinks ----------------------------------------------------------------------------------------------------
 
 

@@ -192,6 +192,8 @@ class Attention:
         columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
         has_sink = sinks.check_setting(sink, quantity)
         weights = _numbers_of(given, rows, columns, has_sink)
+        if quantity == "weight" and len(columns) < len(others):
+            tensors.check_kept(given, rows, columns, layer_numbers(steps_of(made), len(given)))
         if has_sink:
             other, made = sinks.add_key(other), (*made, sinks.REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)

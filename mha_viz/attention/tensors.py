@@ -169,6 +169,21 @@ def select(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Wei
     return weights if is_whole else read_only(weights[:, :, rows][..., columns])
 
 
+def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]) -> None:
+    """Raises ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
+    for number, layer in zip(numbers, layers, strict=True):
+        array = array_of(layer)
+        array = array.reshape(-1, *array.shape[-2:])[:, rows]
+        lost = np.delete(array, columns, axis=2).sum(axis=2)
+        if lost.max() > ROW_SUM_TOLERANCE:
+            head, row = _largest(lost)
+            raise ShapeError(
+                f"{_place(number, head, row).capitalize()} gives {lost[head, row]:.3g} of its weight to tokens that "
+                "the mask leaves out.",
+                "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",
+            )
+
+
 def check_axes(weights: Weights, queries: int, keys: int | None) -> None:
     """Raises ShapeError unless the weights are [layer, head, query, key] for this number of tokens. ``keys`` None: the
     queries."""

@@ -135,6 +135,7 @@ def without(cache: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 W_O = torch.zeros(3, 4, 5, 8)
+OF_SINKS = torch.full((1, 4, N, N), 1 / N)
 ANY: list[tuple[Any, dict[str, Any], str]] = [
     (without(lens(), "blocks.1.attn.hook_v"), {"w_o": W_O}, "'blocks.1.attn.hook_v' is missing: norms need"),
     (lens(), {"w_o": W_O[:2]}, "weights have 3 layers, the values 3, w_o 2"),
@@ -152,6 +153,16 @@ ANY: list[tuple[Any, dict[str, Any], str]] = [
         r"axes \(1, 6, 6\): the heads of one layer, .* Of \[head, query, key\]",
     ),
     (lens(texts=2), {}, "a batch of 2 texts"),
+    (
+        {f"layers.{layer}.self_attn": (torch.zeros(1, N, 8), OF_SINKS * share) for layer, share in ((3, 1), (7, 0.7))},
+        {},
+        "Layer 7, head 0, row 0 sums to 0.7 instead of 1. If the model has learned sinks, .* give sink=True",
+    ),
+    (
+        {"layers.3.attn": OF_SINKS.triu() / 0.75},
+        {"sink": True},
+        r"Layer 3, head 0, row 0 sums to 1.3333 .* A model in training mode .* call model.eval\(\)",
+    ),
     ({}, {}, "No attention weights"),
 ]
 

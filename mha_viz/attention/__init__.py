@@ -82,9 +82,9 @@ class Attention:
         weights = tensors.frozen(self.weights)
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
-        tensors.check_numbers(tensors.quantity_of(self.quantity), weights)
         if len(self.layer_numbers) != len(weights):
             raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, and the weights are of {len(weights)}.")
+        tensors.check_numbers(tensors.quantity_of(self.quantity), weights, self.layer_numbers)
         hidden = tensors.frozen(self.hidden)
         hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
@@ -192,6 +192,8 @@ class Attention:
         columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
         has_sink = sinks.check_setting(sink, quantity)
         weights = _numbers_of(given, rows, columns, has_sink)
+        if quantity == "weight" and len(columns) < len(others):
+            tensors.check_kept(given, rows, columns, layer_numbers(steps_of(made), len(given)))
         if has_sink:
             other, made = sinks.add_key(other), (*made, sinks.REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)

@@ -87,6 +87,8 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
     stacks = stacks or [
         name for name, layers in entries.items() if all(_is_weights(layer, has_sink) for layer in layers.values())
     ]
+    if not stacks and len(near := [name for name in entries if all(map(_has_weights, entries[name].values()))]) == 1:
+        return near[0]  # its rows are refused with the place and the cause
     if not stacks:
         raise ShapeError(
             "No attention weights are in this cache: nothing is named like 'blocks.0.attn.hook_pattern', and no entry "
@@ -128,13 +130,24 @@ def _weights_of(entry: Any, name: str = "") -> Any:
     return entry
 
 
-def _is_weights(entry: Any, has_sink: bool) -> bool:
-    """True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to less."""
+def _array_in(entry: Any) -> npt.NDArray[Any]:
+    """What may be weights, [text, head, query, key] or [head, query, key]; of anything else an empty array."""
     try:
         weights = _weights_of(entry)
-        array = array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
+        return array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
     except ShapeError:
-        return False
+        return np.zeros(0)
+
+
+def _has_weights(entry: Any) -> bool:
+    """True for as many queries as keys and no number below 0, whatever its rows sum to."""
+    array = _array_in(entry)
+    return bool(array.size and array.shape[-1] == array.shape[-2] and not (array < 0).any())
+
+
+def _is_weights(entry: Any, has_sink: bool) -> bool:
+    """True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to less."""
+    array = _array_in(entry)
     if not array.size:
         return False
     deviations = array.sum(axis=-1) - 1

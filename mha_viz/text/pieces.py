@@ -29,9 +29,11 @@ CONTINUES = "##"  # before the text of a piece that continues its word
 ENDS = "</w>"
 GOES_ON = "@@"
 BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
-SPECIAL_NAMES = re.compile(
-    r"\[(CLS|SEP|PAD|BOS|EOS)\]|</?s>|<(pad|bos|eos|cls|sep|eod|eop)>|<extra_id_\d+>|<[|｜][^|｜]*[|｜]>"
+SPECIAL_NAMES = re.compile(  # of a name in capitals or of several parts; Qwen takes <tool_call> for a word
+    r"\[(?!(MASK|UNK)\])/?g?[A-Z]{2,}(_[A-Z]+)*\]|</?s>(NOTUSED)?|<(pad|bos|eos|cls|sep|sop|eod|eop|eot)>"
+    r"|</?(?!tool_)[A-Za-z]+(_[A-Za-z0-9]+)+>|<[|｜][^|｜]*[|｜]>"
 )
+LANGUAGES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__([a-z]{2}|ast|ceb|ilo|nso)__")  # NLLB, mBART, M2M
 MASKS = re.compile(r"\[MASK\]|<mask>")  # a word of its own
 UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
 UNKNOWNS = (UNKNOWN, "<unk>")
@@ -91,6 +93,8 @@ class Spelling(NamedTuple):
         if _are_bytes([name.removesuffix(ENDS) for name in names]):
             return cls("", ENDS, True) if ends else cls("Ġ", "", True)
         blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in plain)), "")
+        if not blank and any("▁" in name for name in plain) and not any(_after_mark(name) != name for name in plain):
+            return cls("▁")  # Gemma's: a text begins without a blank, and a piece may go on behind one
         goes_on = any(name.endswith(GOES_ON) and name != GOES_ON for name in plain)
         return cls(blank) if blank else cls("", ENDS if ends else GOES_ON if goes_on else CONTINUES)
 
@@ -98,8 +102,8 @@ class Spelling(NamedTuple):
         """The numbers of the words that the marks of names tell apart, None for special tokens."""
         numbers: list[int | None] = []
         count, is_open = 0, False
-        for place, name in enumerate(names):
-            if SPECIAL_NAMES.fullmatch(name):
+        for place, (name, is_special) in enumerate(zip(names, _are_special(names), strict=True)):
+            if is_special:
                 numbers.append(None)
                 is_open = False
                 continue
@@ -197,6 +201,19 @@ def _are_of_one_word(before: Piece, piece: Piece, typed: tuple[str, str]) -> boo
 def _is_whole(name: str) -> bool:
     """Whether a name is that of a token which stands for no characters."""
     return bool(SPECIAL_NAMES.fullmatch(name) or MASKS.fullmatch(name))
+
+
+def _are_special(names: Sequence[str]) -> list[bool]:
+    """Which names are those of special tokens. The code of a language is one at the ends of a text and beside </s>,
+    where names have "▁" or there is </s>, as in the translators that read such codes."""
+    known = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
+    if not any("▁" in name or name == "</s>" for name in names):
+        return known
+    beside = zip([True, *known], [*known[1:], True], strict=False)
+    return [
+        is_known or (any(around) and bool(LANGUAGES.fullmatch(name)))
+        for name, is_known, around in zip(names, known, beside, strict=True)
+    ]
 
 
 def _after_mark(name: str) -> str:

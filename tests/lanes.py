@@ -52,7 +52,6 @@ UNIT: tuple[str, ...] = (
     "test_house",
     "test_intervals",
     "test_lanes",
-    "test_layer_numbers",
     "test_links",
     "test_messages",
     "test_metrics",

@@ -74,7 +74,7 @@ def _continue(model: catalog.Model, what: Url, words: int) -> None:
 def say_written(attention: Attention, what: Url) -> Attention:
     """Return the reading with the step that says what of its text the model wrote, with a remark, if the link says
     so."""
-    if not inference.is_of_requested_model(attention, what.where):
+    if not what.where.written or not inference.is_of_requested_model(attention, what.where):
         return attention
     marked = mark_written(attention, what.where.written)
     if marked is not attention:

@@ -178,3 +178,21 @@ def test_ids_are_no_names() -> None:
         mv.Attention.from_cache(lens(), [5, 2, 7, 8, 9, 1])  # type: ignore[list-item]
     with pytest.raises(ShapeError, match="the whole output of a model"):
         mv.Attention.from_cache(type("Output", (dict,), {"attentions": ()})(), NAMES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "layer{}.attention.0",
+        "attn1_layer{}",
+        "module.0.layers.{}.attn",
+        "vit_base_patch16_224.blocks.{}.attn",
+        "0.auto_model.encoder.layer.{}.attention",
+        "encoder.block.{}.layer.0.SelfAttention",
+        "transformer.h.{}.attn.1",
+    ],
+)
+def test_the_number_of_a_layer_is_told_from_others(name: str) -> None:
+    weights = np.full((1, 2, 2, 2), 0.5, np.float32)
+    reading = mv.Attention.from_cache({name.format(layer): weights for layer in (3, 7)}, ["a", "b"])
+    assert reading.layer_numbers == (3, 7)

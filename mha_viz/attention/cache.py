@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
 
 LAYER = "{layer}"
 NUMBER = re.compile(r"\d+")
+OF_LAYER = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # in front of the number of a layer
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
 MOST_ENTRIES = 200_000  # of a cache
 SHOWN = 6  # names in a message
@@ -66,7 +67,9 @@ def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
         name = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
-            at = next((one for one in numbers if _stands_alone(name, one)), numbers[0])
+            named = (one for one in numbers if OF_LAYER.search(name, 0, one.start()))
+            alone = (one for one in numbers if _stands_alone(name, one))
+            at = next(chain(named, alone), numbers[0])
             number = int(at[0]) if len(at[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS  # of any length
             entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[number] = cache[key]
     return entries

@@ -161,8 +161,24 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
         _check_heads(step, heads)
         rows, columns = step.shape[1:]
         first = max(0, end - columns)
+        _check_own(step, end - first)
         whole[:, end - rows : end, first:end] = step[..., : end - first]
     return whole
+
+
+def _check_own(step: Weights, read: int) -> None:
+    """Raise ShapeError for a step of other tokens than those that follow the earlier steps. ``read``: how many of its
+    keys were read until then; the rest is room in the cache."""
+    if step[..., read:].any():
+        raise ShapeError(
+            f"A step of {step.shape[1]} tokens has weight on {step.shape[2]} keys, and {read} had been read.",
+            "Give a text that was read from its beginning, without past_key_values= or prefill_chunk_size=.",
+        )
+    if step.shape[1] == 1 and not step[:, 0, read - 1].any():
+        raise ShapeError(
+            "A step has no weight on the token that it read, in any head: it is the row of another token.",
+            "Write without assistant_model=, or read the whole text at once.",
+        )
 
 
 def _join_cross(steps: Sequence[Weights]) -> Weights:

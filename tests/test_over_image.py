@@ -182,7 +182,7 @@ def test_names_say_the_place_of_each_patch() -> None:
         ([f"{at},{row},{row}" for at in range(2) for row in range(2)], {}, "several numbers that are not a row"),
         (["[CLS]", "[PATCH_1]", "<patch2>"], {}, "have names in brackets, or are special: none is a patch"),
         (["reg0", "reg1", *PLACES], {}, "two kinds have numbers, such as “reg1” and “1,2”"),
-        (["[CLS]", "[REG1]"], {}, "are those of a text"),
+        (["[CLS]", "[REG1]"], {}, "have names in brackets, or are special: none is a patch"),
     ],
 )
 def test_patches_that_do_not_fill_a_grid_are_refused_with_both_numbers(

@@ -206,13 +206,13 @@ def _is_whole(name: str) -> bool:
 def _are_special(names: Sequence[str]) -> list[bool]:
     """Which names are those of special tokens. The code of a language is one at the ends of a text and beside </s>,
     where names have "▁" or there is </s>, as in the translators that read such codes."""
-    known = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
+    are_named = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
     if not any("▁" in name or name == "</s>" for name in names):
-        return known
-    beside = zip([True, *known], [*known[1:], True], strict=False)
+        return are_named
+    beside = zip([True, *are_named], [*are_named[1:], True], strict=False)
     return [
-        is_known or (any(around) and bool(LANGUAGES.fullmatch(name)))
-        for name, is_known, around in zip(names, known, beside, strict=True)
+        is_named or (any(around) and bool(LANGUAGES.fullmatch(name)))
+        for name, is_named, around in zip(names, are_named, beside, strict=True)
     ]
 
 

@@ -76,7 +76,7 @@ def remedy(part: LibraryPart) -> str:
 
 
 def is_there(part: LibraryPart) -> bool:
-    """Whether the installed version has a part, with the arguments that its row states."""
+    """Tell whether the installed version has a part, with the arguments that its row states."""
     try:
         owner = pkgutil.resolve_name(part.owner)
     except (ImportError, AttributeError):
@@ -90,7 +90,7 @@ def is_there(part: LibraryPart) -> bool:
 
 
 def _arguments(function: Any) -> str:
-    """The names of a function's arguments; of one that has been replaced, those of the first."""
+    """Return the names of a function's arguments; of one that has been replaced, those of the first."""
     return ", ".join(inspect.signature(function).parameters)
 
 
@@ -100,10 +100,10 @@ def _methods(owner: Any) -> Iterator[FunctionType]:
 
 
 def _set_in(function: FunctionType) -> Iterator[str]:
-    """The attributes that a method sets."""
+    """Return the attributes that a method sets."""
     return (step.argval for step in dis.get_instructions(function) if step.opname == "STORE_ATTR")
 
 
 def _declared(owner: Any) -> set[str]:
-    """The attributes that a class declares without a value."""
+    """Return the attributes that a class declares without a value."""
     return {name for kind in getattr(owner, "__mro__", ()) for name in vars(kind).get("__annotations__", {})}

@@ -352,11 +352,11 @@ class Attention:
         return Head.among(named, self.layer_numbers, 0 if joined else self.heads, self.model)
 
     def place(self, head: Head) -> int:
-        """The number of a head among all of this reading, from 0, layer by layer."""
+        """Return the number of a head among all of this reading, from 0, layer by layer."""
         return self.places([head])[0]
 
     def places(self, heads: Sequence[Head]) -> list[int]:
-        """The numbers of several heads among all of this reading."""
+        """Return the numbers of several heads among all of this reading."""
         per_layer, rows = self.heads, {layer: row for row, layer in enumerate(self.layer_numbers)}
         return [rows[layer] * per_layer + head for layer, head in heads]
 
@@ -510,7 +510,7 @@ class Attention:
 def _axis(
     names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, whose: str = ""
 ) -> tuple[list[int], TokenizedText]:
-    """Which tokens of an axis are read, and their text; names of arguments begin with ``whose``."""
+    """Tell which tokens of an axis are read, and their text; names of arguments begin with ``whose``."""
     rows = foreign_arrays.unmasked(mask, len(names), f"{whose}mask")
     start, second = (foreign_arrays.second_from(sentence_b_start, each) for each in (range(len(names)), rows))
     typed = foreign_arrays.typed_text(text, offsets, len(names), start, whose)

@@ -35,8 +35,8 @@ class CachedStack(NamedTuple):
 
 
 def recorded(cache: Any, names: str | None = None, has_sink: bool = False) -> CachedStack:
-    """The layers of a cache, in order. ``names``: those to take, with {layer} for the number. ``has_sink``: rows may
-    sum to less than 1.
+    """Return the layers of a cache, in order. ``names``: those to take, with {layer} for the number. ``has_sink``: rows
+    may sum to less than 1.
 
     Raises ShapeError if there are none or several stacks.
     """
@@ -134,7 +134,7 @@ def _weights_of(entry: Any, name: str = "") -> Any:
 
 
 def _array_in(entry: Any) -> npt.NDArray[Any]:
-    """What may be weights, [text, head, query, key] or [head, query, key]; of anything else an empty array."""
+    """Take what may be weights, [text, head, query, key] or [head, query, key]; of anything else an empty array."""
     try:
         weights = _weights_of(entry)
         return array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
@@ -143,13 +143,14 @@ def _array_in(entry: Any) -> npt.NDArray[Any]:
 
 
 def _has_weights(entry: Any) -> bool:
-    """True for as many queries as keys and no number below 0, whatever its rows sum to."""
+    """Return True for as many queries as keys and no number below 0, whatever its rows sum to."""
     array = _array_in(entry)
     return bool(array.size and array.shape[-1] == array.shape[-2] and not (array < 0).any())
 
 
 def _is_weights(entry: Any, has_sink: bool) -> bool:
-    """True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to less."""
+    """Return True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to
+    less."""
     array = _array_in(entry)
     if not array.size:
         return False

@@ -66,12 +66,12 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
 
 
 def _any_layer(step: Sequence[Any]) -> Any:
-    """A layer with attention; None if there is none."""
+    """Return a layer with attention; None if there is none."""
     return next((layer for layer in step if layer is not None), None)
 
 
 def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
-    """The layers of each step, [text, head, query, key]."""
+    """Return the layers of each step, [text, head, query, key]."""
     has_two_stacks = hasattr(generated, "decoder_attentions")
     if is_cross and not has_two_stacks and hasattr(generated, "attentions"):
         raise ShapeError("keys are for encoder–decoders, and this model has one stack.", "Leave out keys.")
@@ -92,7 +92,7 @@ def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
 
 
 def _axes_of_sequences(generated: Any) -> tuple[int, int]:
-    """The number of texts, and of tokens of each."""
+    """Return the number of texts, and of tokens of each."""
     sequences = getattr(generated, "sequences", None)
     axes = axes_of(sequences, "sequences")
     if len(axes) != 2 or not axes[0]:
@@ -116,7 +116,7 @@ def _choose(sequence: Any, texts: int) -> int:
 
 
 def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
-    """Which of the texts that each step read is the chosen one: with beams, another one at each step."""
+    """Tell which of the texts that each step read is the chosen one: with beams, another one at each step."""
     together = axes_of(_any_layer(steps[0]))[0]
     beams = getattr(generated, "beam_indices", None)
     if beams is None:

@@ -99,14 +99,14 @@ _IN_CAPTION = {
 
 
 def step_of_layers(layers: Sequence[int]) -> tuple[Step, ...]:
-    """The step of a reading of layers with these numbers; none if they are all layers up to the last."""
+    """Return the step of a reading of layers with these numbers; none if they are all layers up to the last."""
     if tuple(layers) == every_layer(len(layers)):
         return ()
     return (Step(Row(NUMBERED, tuple(Head(layer, 0) for layer in layers))),)
 
 
 def layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
-    """The numbers of a reading's ``layers``, in the model unless only some heads were kept."""
+    """Return the numbers of a reading's ``layers``, in the model unless only some heads were kept."""
     named = next((step.row for step in reversed(made) if step.row.name in (ONLY, ONLY_LAYERS, NUMBERED)), None)
     if named is None or named.name != NUMBERED:
         return every_layer(layers)
@@ -131,13 +131,13 @@ RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("specia
 
 
 def written_by_model(text: TokenizedText, first: int) -> Step:
-    """The step of a reading of a text whose last tokens, from number ``first``, the model wrote."""
+    """Return the step of a reading of a text whose last tokens, from number ``first``, the model wrote."""
     starts = (token.start for token in text.tokens[first:] if token.start is not None)
     return Step(Row(WRITTEN, source=text.text[next(starts, len(text.text)) :].strip()))
 
 
 def first_written(attention: Attention) -> int | None:
-    """The first token that the model wrote; None if the whole text was given."""
+    """Return the first token that the model wrote; None if the whole text was given."""
     source = next((step.row.source or "" for step in attention.made if step.row.name == WRITTEN), "")
     text = attention.queries
     start = text.text.rindex(source) if source and text.text.rstrip().endswith(source) else len(text.text)

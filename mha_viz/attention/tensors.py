@@ -71,7 +71,8 @@ TRAINING = "model in training mode drops weights and enlarges the others: call m
 
 
 def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
-    """The likely cause of a row's sum, with what to do, from its head, [query, key], and the ``sums`` of all rows."""
+    """Return the likely cause of a row's sum, with what to do, from its head, [query, key], and the ``sums`` of all
+    rows."""
     of_head = sums[layer, head]
     inside = (matrix > 0).cumsum(axis=1, dtype=np.int64)
     has_gaps = bool(((matrix == 0) & (inside > 0) & (inside < inside[:, -1:])).any())
@@ -93,7 +94,7 @@ def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> 
 
 
 def _largest(numbers: npt.NDArray[Any]) -> tuple[int, ...]:
-    """The place of the largest number, the first of them."""
+    """Return the place of the largest number, the first of them."""
     return tuple(map(int, np.unravel_index(int(numbers.argmax()), numbers.shape)))
 
 
@@ -164,7 +165,7 @@ def read_only(fresh: Weights) -> Weights:
 
 
 def select(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
-    """The rows and columns of these tokens, from [layer, head, query, key]; without a copy if they are all."""
+    """Return the rows and columns of these tokens, from [layer, head, query, key]; without a copy if they are all."""
     is_whole = (len(rows), len(columns)) == weights.shape[2:]
     return weights if is_whole else read_only(weights[:, :, rows][..., columns])
 

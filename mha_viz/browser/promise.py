@@ -15,10 +15,10 @@ OLDER = f"This browser is too old for this page, which is written for {VERSIONS}
 
 
 def older_note() -> str:
-    """The sentence as an element, which the style sheet ``older`` hides in a browser that is new enough."""
+    """Return the sentence as an element, which the style sheet ``older`` hides in a browser that is new enough."""
     return f'<p class="mha-older">{escape(OLDER)}</p>\n'
 
 
 def older_note_with_style() -> str:
-    """The same for a page that lacks the style sheet."""
+    """Return the sentence with its style sheet, for a page that lacks it."""
     return f"<style>{page_style('older')}</style>\n{older_note()}"

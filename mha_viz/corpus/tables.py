@@ -28,7 +28,7 @@ class TableRow(NamedTuple):
 
 
 def first_lines(text: str) -> list[str]:
-    """The first lines of a text. Long texts are not split as a whole."""
+    """Return the first lines of a text. Long texts are not split as a whole."""
     end = 0
     for _ in range(MOST_LINES):
         end = text.find("\n", end) + 1
@@ -38,8 +38,8 @@ def first_lines(text: str) -> list[str]:
 
 
 def is_conllu(lines: Sequence[str]) -> bool:
-    """True for lines of CoNLL-U: some have ten columns, a comment says so, or most begin with the number of a word and
-    have columns, also where these are separated by spaces."""
+    """Return True for lines of CoNLL-U: some have ten columns, a comment says so, or most begin with the number of a
+    word and have columns, also where these are separated by spaces."""
     if any(line.count("\t") == 9 or COMMENT.match(line) for line in lines):
         return True
     rows = [row for _, row in _rows(lines)]
@@ -49,7 +49,7 @@ def is_conllu(lines: Sequence[str]) -> bool:
 
 
 def table_row(lines: Sequence[str]) -> TableRow | None:
-    """The first line of another table, which most lines look like; None for text."""
+    """Return the first line of another table, which most lines look like; None for text."""
     rows = _rows(lines)
     for looks, rows_of in _LOOKS.items() if rows else ():
         numbers = [
@@ -61,8 +61,8 @@ def table_row(lines: Sequence[str]) -> TableRow | None:
 
 
 def _tagged(rows: Sequence[str]) -> list[bool]:
-    """Which rows end with a tag, in as many columns as most; none where all tags are “O”, which is a word too, or none
-    is, as with “S-Bahn”; but in two columns."""
+    """Tell which rows end with a tag, in as many columns as most; none where all tags are “O”, which is a word too, or
+    none is, as with “S-Bahn”; but in two columns."""
     split = [row.split() for row in rows]
     tagged = [1 < len(cells) <= MOST_TAGGED and TAG.fullmatch(cells[-1]) is not None for cells in split]
     counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
@@ -73,7 +73,7 @@ def _tagged(rows: Sequence[str]) -> list[bool]:
 
 
 def _in_runs(rows: Sequence[str]) -> list[bool]:
-    """Which rows have as many columns as most, separated by several spaces; none of fewer than three rows."""
+    """Tell which rows have as many columns as most, separated by several spaces; none of fewer than three rows."""
     counts = [len(RUN.split(row.strip())) for row in rows]
     ((count, _),) = Counter(counts).most_common(1)
     return [len(rows) > 2 and count >= FEW_COLUMNS and each == count for each in counts]
@@ -95,7 +95,7 @@ _LOOKS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
 
 
 def _rows(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The lines that are neither blank nor comments, with their numbers."""
+    """Return the lines that are neither blank nor comments, with their numbers."""
     return [(number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
 
 
@@ -104,8 +104,8 @@ def _is_id(cell: str) -> bool:
 
 
 def _by_single_spaces(rows: Sequence[str]) -> bool:
-    """True where most lines begin with the number of a word and have as many columns, of which one is empty everywhere
-    (“_”) or holds the numbers of heads; one line alone may be a sentence of numbers."""
+    """Return True where most lines begin with the number of a word and have as many columns, of which one is empty
+    everywhere (“_”) or holds the numbers of heads; one line alone may be a sentence of numbers."""
     split = [row.split() for row in rows]
     for count, _ in Counter(map(len, split)).most_common(1):
         same = [cells for cells in split if len(cells) == count and _is_id(cells[0])]

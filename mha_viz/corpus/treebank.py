@@ -54,8 +54,8 @@ class Sentence:
 
 
 class Declared(NamedTuple):
-    """What comments say of the lines that follow: ``columns`` in their order (``# global.columns``), and the place of
-    the chain among the fields of ``Entity=`` (``# global.Entity``), None if no field names it."""
+    """Declarations by comments for the lines that follow: ``columns`` in their order (``# global.columns``), and the
+    place of the chain among the fields of ``Entity=`` (``# global.Entity``), None if no field names it."""
 
     columns: tuple[str, ...] = CONLLU_COLUMNS
     chain: int | None = 0

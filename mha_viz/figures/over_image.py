@@ -70,9 +70,9 @@ def held_token(attention: Attention, view: View, columns: int | None) -> Held:
 
 
 def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
-    """The names of the patches by token: those with numbers and without brackets. Raises ShapeError for the tokens of a
-    text, which have other names, or were made by a tokenizer, and for names of two kinds, of which one is of other
-    tokens."""
+    """Return the names of the patches by token: those with numbers and without brackets. Raises ShapeError for the
+    tokens of a text, which have other names, or were made by a tokenizer, and for names of two kinds, of which one is
+    of other tokens."""
     names = {
         place: token.text
         for place, token in enumerate(text.tokens)
@@ -97,8 +97,8 @@ def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
 
 
 def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int, ...], int, int]:
-    """The tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from ``columns``, or
-    as a square. Raises ShapeError if they do not fill these."""
+    """Return the tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from
+    ``columns``, or as a square. Raises ShapeError if they do not fill these."""
     count, places = len(names), [*names]
     at = _places_in([*names.values()])
     if at:
@@ -124,8 +124,9 @@ def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int,
 
 
 def _places_in(names: Sequence[str]) -> list[tuple[int, int]]:
-    """The row and column that names of one kind say, "0,1", "patch_0_1" or "r0c1", in the two numbers that are not the
-    same in all; empty if only one number is not. Raises ShapeError for other numbers, such as those of frames."""
+    """Return the row and column that names of one kind say, "0,1", "patch_0_1" or "r0c1", in the two numbers that are
+    not the same in all; empty if only one number is not. Raises ShapeError for other numbers, such as those of frames.
+    """
     numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
     varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
     if PLACE.fullmatch(names[0]):

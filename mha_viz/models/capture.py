@@ -38,12 +38,13 @@ SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
 def implementation(family: str) -> str:
-    """The attn_implementation to load a model of a family with: some are rewritten afterwards, others have no row."""
+    """Return the attn_implementation to load a model of a family with: some are rewritten afterwards, others have no
+    row."""
     return "eager" if not is_listed(family) or is_rewritten(family) else NAME
 
 
 def is_rewritten(family: str) -> bool:
-    """Whether this package computes the attention of a family with the installed transformers."""
+    """Tell whether this package computes the attention of a family with the installed transformers."""
     return family in FAMILIES and FAMILIES[family].rewritten and not calls_registered(family)
 
 

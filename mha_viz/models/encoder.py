@@ -66,7 +66,7 @@ class Encoder(InParts, LoadedModel):
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
-        """The number of layers, and of heads in each."""
+        """Return the number of layers, and of heads in each."""
         return layers(model.config), model.config.num_attention_heads
 
     @classmethod
@@ -153,7 +153,7 @@ class Encoder(InParts, LoadedModel):
         return self.reading(read.tokenized(), weights, made), used
 
     def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
-        """A reading of a text from the weights of a pass, [layer, head, query, key]."""
+        """Return a reading of a text from the weights of a pass, [layer, head, query, key]."""
         return Attention(self.name, self.revision, text, weights, made=made)
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:

@@ -67,7 +67,7 @@ class EncoderDecoder(LoadedModel):
 
     @classmethod
     def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
-        """The number of layers, and of heads in each, of the encoder and of the decoder."""
+        """Return the number of layers, and of heads in each, of the encoder and of the decoder."""
         stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
         return [(int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]]
 

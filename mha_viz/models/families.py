@@ -340,12 +340,12 @@ BY_HAND = (
 
 
 def is_listed(family: str) -> bool:
-    """Whether a family has a row; of all others only the weights are read (:mod:`mha_viz.models.unlisted`)."""
+    """Tell whether a family has a row; of all others only the weights are read (:mod:`mha_viz.models.unlisted`)."""
     return family in FAMILIES or family in ENCODER_DECODERS
 
 
 def weights_only(family: str) -> ModelUnsupported:
-    """The error where more is asked of a model without a row than its weights."""
+    """Return the error where more is asked of a model without a row than its weights."""
     return ModelUnsupported(
         f"Of models of the family {family} only the attention weights are read (weights only): norms, parts of a "
         "score, switching heads off, predictions and the steps inside a head need a row that says where a family keeps "
@@ -355,8 +355,8 @@ def weights_only(family: str) -> ModelUnsupported:
 
 
 def family_of(config: Any, attention: int = 0) -> Family:
-    """The family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's. Raises
-    ModelUnsupported for a family without a row."""
+    """Return the family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's.
+    Raises ModelUnsupported for a family without a row."""
     if config.model_type in FAMILIES:
         return FAMILIES[config.model_type]
     if config.model_type not in STACKS:

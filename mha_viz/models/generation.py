@@ -69,7 +69,7 @@ def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> lis
 
 
 def _name_of_cache(model: Any) -> str:
-    """What the installed transformers calls the keys and values of the tokens before, given and returned."""
+    """Name what the installed transformers calls the keys and values of the tokens before, given and returned."""
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"  # until 5.23
 
 

@@ -115,7 +115,7 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
 
 
 def _config(folder: Path, name: str, mapping: Any) -> Any:
-    """The config of a model that transformers has. Raises ModelUnsupported for others."""
+    """Return the config of a model that transformers has. Raises ModelUnsupported for others."""
     try:
         config = AutoConfig.from_pretrained(folder, **_LOCAL)
     except ValueError as error:
@@ -158,7 +158,7 @@ def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
 
 
 def _part(model: Any, config: Any, name: str) -> Any:
-    """The model of the text inside a larger one. Raises ModelUnsupported if there is none."""
+    """Return the model of the text inside a larger one. Raises ModelUnsupported if there is none."""
     inner = [
         part for part in model.modules() if isinstance(part, PreTrainedModel) and type(part.config) is type(config)
     ]
@@ -241,7 +241,7 @@ def simplified(model: Any) -> Any:
 
 
 def own_or_decoder_s(config: Any, number: str) -> int:
-    """A number of a config, or of its decoder's if each stack has a config of its own."""
+    """Return a number of a config, or of its decoder's if each stack has a config of its own."""
     stated = getattr(config, number, None)
     return int(getattr(config.decoder, number) if stated is None else stated)
 

@@ -107,7 +107,7 @@ class Opened:
         return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
 
     def _turned(self, _: Any, named: dict[str, Any]) -> _Turns:
-        """The rotations that the layer is given, or, in GPT-J until transformers 5.23, looks up by position."""
+        """Return the rotations that the layer is given, or, in GPT-J until transformers 5.23, looks up by position."""
         turns: Any = named.get("position_embeddings")
         if self._family.sines_first:
             turns = turns or self._place.holder.embed_positions[named["position_ids"]].chunk(2, -1)

@@ -78,8 +78,8 @@ SINCE = MappingProxyType({"mt5": _SINCE_5_15, "t5": _SINCE_5_15})
 
 
 def calls_registered(family: str) -> bool:
-    """Whether the installed transformers calls the registered function in a family that older versions gave a method of
-    its own."""
+    """Tell whether the installed transformers calls the registered function in a family that older versions gave a
+    method of its own."""
     return family in _CALLED and not is_there(_CALLED[family])
 
 

@@ -121,7 +121,7 @@ class UnlistedEncoderDecoder(EncoderDecoder):
 
 
 def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
-    """What a part of a model puts out for texts without padding. Raises ModelUnsupported with what stops it."""
+    """Return what a part of a model puts out for texts without padding. Raises ModelUnsupported with what stops it."""
     accepts = inspect.signature(part.forward).parameters
     if "input_ids" not in accepts:
         raise ModelUnsupported(f"{quote_model(name)} reads no text.", "Choose a model that reads text.")
@@ -164,7 +164,7 @@ def _maps(outputs: Any, field: str, name: str) -> list[torch.Tensor]:
 
 
 def _attending(config: Any) -> tuple[int, ...]:
-    """The numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
+    """Return the numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
     way."""
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
     others = [kind != "hybrid" and ("attention" not in kind or "linear" in kind) for kind in kinds]

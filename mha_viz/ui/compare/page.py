@@ -104,7 +104,7 @@ def _about(attention: Attention, head: Head | None = None) -> None:
 
 
 def _quoted(text: str) -> str:
-    """The sentence as an element, of which two lines are seen; the pointer shows all of it."""
+    """Return the sentence as an element, of which two lines are seen; the pointer shows all of it."""
     return f'<q title="{escape(text)}">{escape(text)}</q>'
 
 

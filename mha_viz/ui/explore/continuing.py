@@ -44,7 +44,7 @@ def ask_words(what: Url) -> None:
 
 
 def _writer(what: Url) -> catalog.Model | None:
-    """The model of the text, if it is one that can continue it. Raises ModelError's family."""
+    """Return the model of the text, if it is one that can continue it. Raises ModelError's family."""
     model = model_of(what.where)
     if what.where.request.pair or "\n" in what.text or not what.text.strip() or not ready(model):
         return None

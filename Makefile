@@ -1,4 +1,4 @@
-# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make site: a page that reads by itself · make dist: wheel, sdist and bill of materials
+# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make site: a page that reads by itself · make space: the folder of a Space · make dist: wheel, sdist and bill of materials
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -24,7 +24,7 @@ export PYTHONUTF8 := 1
 # The tests start dozens of Pythons. Without compiled files each would compile PyTorch and transformers, for 15 seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-unit test-all test-runs test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs site dist clean help
+.PHONY: run test test-unit test-all test-runs test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs site space dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -103,6 +103,14 @@ docs: $(VENV)/.docs-installed
 # SITE: its address, for the picture that is shown with a link to it.
 site: $(VENV)/.dev-installed
 	@$(PY) tools/four_questions.py build/site $(SITE)
+
+# The folder of a Space on Hugging Face, from the last commit: build/space.
+space:
+	@rm -rf build/space && mkdir -p build/space
+	@git archive HEAD $$(sed -n 's/^COPY \([^-].*\) [^ ]*$$/\1/p' Dockerfile | tr ' ' '\n' | sort -u) Dockerfile .dockerignore deploy/healthy | tar -x -C build/space
+	@cat deploy/space/heading.md README.md > build/space/README.md
+	@cat deploy/space/settings >> build/space/Dockerfile
+	@echo "build/space"
 
 # Wheel, source distribution and bill of materials (CycloneDX) of the version in mha_viz/version.py, in dist/.
 dist: $(VENV)/.docs-installed

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.app_server import ROOT, AppServer
-from tests.test_serving import PROMISED, ask
+from tests.http_answers import PROMISED, ask
 from tests.web_session import WebSession, run
 
 pytestmark = [
@@ -27,15 +27,15 @@ class HostServer(AppServer):
 def test_streamlit_run_is_as_safe_on_a_network_as_mha_viz_serve(tmp_path: Path) -> None:
     """Headers, old addresses, limits and models are those of :mod:`mha_viz.serving`; the process stays the same, so
     that a signal of the host reaches it."""
-    given = ("--server.address", "0.0.0.0", "--server.baseUrlPath", "heads", "--server.allowedHosts", "127.0.0.1")
-    with HostServer(tmp_path, *given, base="heads") as server:
-        explore = ask(server.url, "/heads/explore")
+    given = ("--server.address", "0.0.0.0", "--server.allowedHosts", "127.0.0.1", "--server.allowedHosts", "localhost")
+    with HostServer(tmp_path, *given) as server:
+        explore = ask(server.url, "/explore")
         assert explore.status == 200
         assert {name for name in PROMISED if name in explore.headers} == {*PROMISED}
         assert "server" not in explore.headers
-        assert ask(server.url, "/heads/switch_off?off=L3H1").status == 307
-        assert ask(server.url, "/heads/_stcore/metrics").status == 404
-        assert ask(server.url, "/heads/explore", Host="other.example").status == 400
+        assert ask(server.url, "/switch_off?off=L3H1").status == 307
+        assert ask(server.url, "/_stcore/metrics").status == 404
+        assert ask(server.url, "/explore", Host="other.example").status == 400
         assert "offers only the models on this machine: no folders and no downloads" in server.log()
         run(named_folder(server))
     assert server.process.returncode == 0
@@ -46,7 +46,7 @@ async def named_folder(server: AppServer) -> None:
     """Ask for a folder of the machine, as a stranger would."""
     async with WebSession(server.url) as session:
         await session.visit(f"model={ROOT}")
-        assert any("cannot be chosen" in text for text in session.texts), session.texts
+        assert any("This server does not offer" in text for text in session.texts), session.texts
 
 
 def test_another_program_is_told_how_to_start_the_app() -> None:

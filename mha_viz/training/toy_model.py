@@ -26,7 +26,6 @@ from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import Cancelled, SettingError
 from mha_viz.files import passing_folder, put
 from mha_viz.models import snapshots
-from mha_viz.models.storage import WEIGHTS
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
 FEED_FORWARD = 128
@@ -324,10 +323,10 @@ def save(trained: Trained, folder: Path, words: Any) -> None:
     of_all = {"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
     with passing_folder(folder) as partial:
         trained.model.config.save_pretrained(partial)
-        save_file(weights(trained.model), partial / WEIGHTS, metadata={"format": "pt"})
+        save_file(weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
         words.save_pretrained(partial)
         save_file(arrays, partial / snapshots.FILE, metadata=of_all)
-        for file in sorted(partial.iterdir(), key=lambda one: one.name == WEIGHTS):
+        for file in sorted(partial.iterdir(), key=lambda one: one.name == snapshots.WEIGHTS):
             put(file, folder / file.name)
 
 

@@ -20,8 +20,8 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
-from mha_viz.files.assets import asset
 from mha_viz.files import in_place, recorded
+from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.loading import load

@@ -707,7 +707,7 @@ def test_one_network_of_long_addresses_is_one_address(given: str, counted: str) 
 
 def test_a_websocket_without_a_message_is_closed_and_one_that_spoke_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     session_limit = SessionLimit(ServerSettings())
-    assert limit_module.FIRST_MESSAGE == 5, "the seconds that docs/serving.md names"
+    assert limit_module.FIRST_MESSAGE == 5, "the seconds that docs/hosting.md names"
     monkeypatch.setattr(limit_module, "FIRST_MESSAGE", 0.01)
     sent: dict[str, list[Message]] = {"1": [], "2": []}
 

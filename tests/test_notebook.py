@@ -6,10 +6,13 @@ import csv
 import io
 import json
 import zipfile
+from base64 import b64decode
 from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import numpy as np
 import pytest
@@ -46,6 +49,7 @@ CELLS = [
     # what people with BertViz code have: the model's own output and the tokenizer's tokens
     "import torch\nlayers = [torch.tensor(w)[None] for w in a.weights]\n"
     "mv.Attention.from_tensors(layers, ['[CLS]', *[t.text for t in a.text.tokens[1:-1]], '[SEP]']).grid()",
+    "a.grid().show()",
 ]
 
 
@@ -68,10 +72,21 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Notebo
     return folder, [cell for cell in book.cells if cell.cell_type == "code"]
 
 
+def test_a_figure_opens_in_the_browser_outside_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    reading(3, 4).links(layer=1, head=2).show()
+    path = Path(url2pathname(urlsplit(opened[0]).path))
+    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
+    path.unlink()
+    path.parent.rmdir()
+
+
 def test_a_notebook_shows_its_figures(session: tuple[Path, list[NotebookNode]]) -> None:
     shown = [cell["outputs"] for cell in session[1][-len(CELLS) :]]
-    for number in (1, 2, 3, 4, 6):
+    for number in (1, 2, 3, 4, 6, 7):
         html = shown[number][-1]["data"]["text/html"]
+        assert b64decode(shown[number][-1]["data"]["image/png"]).startswith(b"\x89PNG"), "for who shows it saved"
         assert html.startswith("<iframe srcdoc=")
         assert "https://" not in html.replace("https://www.w3.org", "")
     assert "Attention(minilm, 6 layers" in shown[0][-1]["data"]["text/plain"]

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import tempfile
+import webbrowser
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +33,7 @@ from mha_viz.exports import Exported
 from mha_viz.exports.page import Look, embedded, page
 from mha_viz.figures.layout import Size
 
+NOTEBOOK_DPI = 110  # of the picture beside the interactive drawing
 NO_PAGE_MM = 10_000.0  # a figure on Axes is not cut to a page but drawn smaller
 HEIGHTS = {"all": 820, "grid": 560, "links": 690, "heatmap": 690, "compare": 760}  # pixels of a notebook's frame
 
@@ -168,6 +174,21 @@ class Figure:
             drawings.insert(0, made(drawings[0].width * max(0.5, height / drawings[0].height)))
         return min(drawings, key=lambda drawing: (shrinks(drawing), -drawing.width))
 
+    def show(self) -> None:
+        """Display it: in a notebook below the cell, elsewhere in the browser, from a file in the folder for temporary
+        ones."""
+        if is_in_notebook():
+            import_module("IPython.display").display(self)
+            return
+        suffix = ".html" if self.page else ".svg"
+        folder = Path(tempfile.mkdtemp(prefix="mha_viz-"))
+        webbrowser.open(self.save(folder / f"figure{suffix}").as_uri())
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """The drawing for a notebook, and a picture of it for whoever shows a saved notebook without scripts."""
+        png = b64encode(self.to_bytes(".png", NOTEBOOK_DPI)).decode()
+        return {"text/html": self._repr_html_(), "image/png": png, "text/plain": repr(self)}
+
     def _repr_html_(self) -> str:
         if self.page is None:
             return self.to_bytes(".svg").decode().partition("?>")[2]
@@ -175,6 +196,12 @@ class Figure:
 
     def __repr__(self) -> str:
         return f"Figure({self.drawing.alt[:100]})"
+
+
+def is_in_notebook() -> bool:
+    """Tell whether this program runs in a kernel of Jupyter, whose frontend displays what a cell ends in."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
 
 
 def _unknown(suffix: str, formats: Sequence[str]) -> tuple[str, str]:

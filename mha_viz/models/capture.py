@@ -1,6 +1,7 @@
 """The tap: how attention comes out of a transformers model, and where it could be changed on the way.
 
-transformers can compute a model's attention with a registered function. The one registered here records every layer's
+transformers can compute a model's attention with a registered function. The one here, which
+:mod:`mha_viz.models.opening` registers, records every layer's
 probabilities in the :class:`Tap` of the current call; a ContextVar separates concurrent calls on one model.
 """
 
@@ -14,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
 
 from mha_viz.attention import Weights
 from mha_viz.attention.steps import Row, Step
@@ -279,7 +278,3 @@ def _softmax_(scores: torch.Tensor) -> None:
 def _flat(projected: torch.Tensor) -> torch.Tensor:
     """[sentence, head, n, d_head] → [head · sentence, n, d_head]."""
     return projected.transpose(0, 1).flatten(0, 1)
-
-
-AttentionInterface.register(NAME, capture)
-AttentionMaskInterface.register(NAME, eager_mask)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from transformers.modeling_outputs import BaseModelOutput
 
-from mha_viz.models.opening import own_or_decoder_s
+from mha_viz.models.properties import own_or_decoder_s
 
 MOST = 64  # the most tokens of a generated target
 
@@ -52,6 +51,8 @@ def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> lis
     """The tokens that the model generates for a ``source``, [1, n], after the one that a target begins with: at most
     ``most``, without the one that ends it. Among equally probable tokens the first is chosen, so that the same source
     always gives the same target."""
+    from transformers.modeling_outputs import BaseModelOutput  # 3 s, where none of its models is open
+
     written: list[int] = []
     with torch.inference_mode():
         read = model.get_encoder()(input_ids=source)

@@ -35,7 +35,7 @@ class Head(NamedTuple):
         return f"{self.layer + 1}-{self.head + 1}"
 
     def place(self, heads: int, layers: Sequence[int] = ()) -> int:
-        """The number among all heads, from 0, layer by layer, of a model with ``heads`` heads in each of its
+        """Return the number among all heads, from 0, layer by layer, of a model with ``heads`` heads in each of its
         ``layers``, which are all of them if left out."""
         return (layers.index(self.layer) if layers else self.layer) * heads + self.head
 
@@ -80,7 +80,7 @@ class Head(NamedTuple):
 
 
 def every_layer(count: int) -> tuple[int, ...]:
-    """The numbers of all layers of a model: 0, 1, …"""
+    """Return the numbers of all layers of a model: 0, 1, …"""
     return tuple(range(count))
 
 

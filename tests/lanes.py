@@ -19,7 +19,14 @@ HEAVY = frozenset({"torch", "transformers", "streamlit"})  # libraries that take
 RUN_THE_APP = frozenset({"AppTest", "PageSession", "AppServer", "WebSession"})  # a module that imports one is in `app`
 # Modules that import such a library only in a function of the package, which imports do not show and a run does: the
 # commands, and the names of the package.
-LATER = ("test_cli_refused", "test_current_folder", "test_one_row", "test_public", "test_shipped_roles")
+LATER = (
+    "test_cli_refused",
+    "test_current_folder",
+    "test_layer_numbers",
+    "test_one_row",
+    "test_public",
+    "test_shipped_roles",
+)
 # The modules for every save: none imports a library of HEAVY, not even in a function. tests/test_lanes.py compares this
 # list with the imports.
 UNIT: tuple[str, ...] = (
@@ -52,7 +59,6 @@ UNIT: tuple[str, ...] = (
     "test_house",
     "test_intervals",
     "test_lanes",
-    "test_layer_numbers",
     "test_links",
     "test_messages",
     "test_metrics",
@@ -64,6 +70,7 @@ UNIT: tuple[str, ...] = (
     "test_patterns",
     "test_pieces",
     "test_pins",
+    "test_portable",
     "test_preview",
     "test_printed",
     "test_protobuf",

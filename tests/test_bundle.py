@@ -189,8 +189,10 @@ def test_every_style_sheet_of_the_pages_is_applied_by_one_or_sent_in_a_file() ->
     sheets = {path.stem for path in (bundle.FOLDER / "pages").glob("*.css")}
     sources = [path.read_text("utf-8") for path in bundle.FOLDER.with_name("ui").rglob("*.py")]
     applied = {name for source in sources for name in re.findall(r'apply_style\("(\w+)"', source)}
-    files = [bundle.FOLDER.with_name(name).rglob("*.py") for name in ("exports", "serving")]
-    sent = {name for path in chain(*files) for name in re.findall(r'page_style\("(\w+)"', path.read_text("utf-8"))}
+    files = [bundle.FOLDER.with_name(name).rglob("*.py") for name in ("exports", "serving", "browser")]
+    sent = {
+        name for path in chain(*files) for name in re.findall(r"page_style\([\"'](\w+)[\"']", path.read_text("utf-8"))
+    }
     assert sheets == applied | sent
     assert not applied & sent
     assert bundle.page_style("switch_off").startswith("@media (max-width: 1000px) {\n.stHorizontalBlock")

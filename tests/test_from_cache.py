@@ -135,6 +135,7 @@ def without(cache: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 W_O = torch.zeros(3, 4, 5, 8)
+OF_SINKS = torch.full((1, 4, N, N), 1 / N)
 ANY: list[tuple[Any, dict[str, Any], str]] = [
     (without(lens(), "blocks.1.attn.hook_v"), {"w_o": W_O}, "'blocks.1.attn.hook_v' is missing: norms need"),
     (lens(), {"w_o": W_O[:2]}, "weights have 3 layers, the values 3, w_o 2"),
@@ -152,6 +153,16 @@ ANY: list[tuple[Any, dict[str, Any], str]] = [
         r"axes \(1, 6, 6\): the heads of one layer, .* Of \[head, query, key\]",
     ),
     (lens(texts=2), {}, "a batch of 2 texts"),
+    (
+        {f"layers.{layer}.self_attn": (torch.zeros(1, N, 8), OF_SINKS * share) for layer, share in ((3, 1), (7, 0.7))},
+        {},
+        "Layer 7, head 0, row 0 sums to 0.7 instead of 1. If the model has learned sinks, .* give sink=True",
+    ),
+    (
+        {"layers.3.attn": OF_SINKS.triu() / 0.75},
+        {"sink": True},
+        r"Layer 3, head 0, row 0 sums to 1.3333 .* A model in training mode .* call model.eval\(\)",
+    ),
     ({}, {}, "No attention weights"),
 ]
 
@@ -167,3 +178,21 @@ def test_ids_are_no_names() -> None:
         mv.Attention.from_cache(lens(), [5, 2, 7, 8, 9, 1])  # type: ignore[list-item]
     with pytest.raises(ShapeError, match="the whole output of a model"):
         mv.Attention.from_cache(type("Output", (dict,), {"attentions": ()})(), NAMES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "layer{}.attention.0",
+        "attn1_layer{}",
+        "module.0.layers.{}.attn",
+        "vit_base_patch16_224.blocks.{}.attn",
+        "0.auto_model.encoder.layer.{}.attention",
+        "encoder.block.{}.layer.0.SelfAttention",
+        "transformer.h.{}.attn.1",
+    ],
+)
+def test_the_number_of_a_layer_is_told_from_others(name: str) -> None:
+    weights = np.full((1, 2, 2, 2), 0.5, np.float32)
+    reading = mv.Attention.from_cache({name.format(layer): weights for layer in (3, 7)}, ["a", "b"])
+    assert reading.layer_numbers == (3, 7)

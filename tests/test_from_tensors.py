@@ -141,6 +141,10 @@ CAUSES: dict[str, tuple[Any, str]] = {
     "transposed": (EVEN * [[0.4], [1.6], [1], [1]], r"columns .* sum to 1: .*swapaxes\(-1, -2\)"),
     "percentages": (EVEN * 100, "sums to 100 instead of 1. All rows of this head sum to 100: divide"),
     "scores": (changed(EVEN, (1, 0, 2, 3), -3), "A weight is -3: layer 1, head 0, row 2, key 3. .* softmax first"),
+    "scores, masked": (
+        np.where(np.tril(np.ones((4, 4))) > 0, EVEN, -np.inf),
+        "A weight is -inf: layer 0, head 0, row 0, key 1. .* Scores must pass the softmax first",
+    ),
     "as fair-esm": (
         EVEN[None],
         r"batch of 2 texts, or one text with 2 layers. .* Of \[text, layer, head, query, key\] take \[0\]",
@@ -161,6 +165,14 @@ def test_refused_weights_name_the_place_and_the_likely_cause(cause: str) -> None
     weights, message = CAUSES[cause]
     with pytest.raises(ShapeError, match=message):
         Attention.from_tensors(weights, list("abcd"))
+
+
+@pytest.mark.parametrize("sink", [False, True])
+def test_weights_of_tokens_that_a_mask_leaves_out_are_named(sink: bool) -> None:
+    weights = EVEN[:1] * np.float32(0.8 if sink else 1)
+    expected = rf"Layer 7, head 0, row 0 gives {0.2 if sink else 0.25} of its weight to tokens that the mask leaves out"
+    with pytest.raises(ShapeError, match=expected):
+        Attention.from_tensors(weights, list("abcd"), layers=[7], mask=[1, 1, 1, 0], sink=sink)
 
 
 # ---- Sinks ----------------------------------------------------------------------------------------------------

@@ -198,6 +198,14 @@ ONE_TOKEN = {"sequences": [[3, 4]], "attentions": ((LAYER,),)}
         ({"sequences": [3, 4]}, r"sequences has axes \(2,\)"),
         ({"sequences": None}, "sequences is 'None'"),
         ({"attentions": ((LAYER * 0.5,),)}, "row 0 sums to 0.5 instead of 1"),
+        (
+            {"attentions": ((np.full((1, 1, 1, 4), 0.25),),)},
+            "1 tokens has weight on 4 keys, and 1 had been read.*past_key",
+        ),
+        (
+            {"sequences": [[3, 4, 5]], "attentions": ((LAYER,), (np.array([[[[1.0, 0.0]]]], np.float32),))},
+            "no weight on the token that it read, in any head.*without assistant_model",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -1,4 +1,4 @@
-"""Tokens that are handed over have the names and words of a loaded model: tokenizers of six kinds, ten texts."""
+"""Tokens that are handed over have the names and words of a loaded model: tokenizers of eleven kinds, ten texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     GPT2Config,
     GPT2Model,
@@ -96,6 +96,33 @@ def _unigram(kind: Any, special: list[str]) -> Any:
     return kind(vocab=[(piece, score) for piece, score in learned["vocab"]])
 
 
+def _begun(*before: str) -> Any:
+    """Bytes, with special tokens in front of each text."""
+    end = "<|endoftext|>"
+    tokenizer = Tokenizer(_byte_level(models.BPE, [*before, end]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    numbered = [(name, number) for number, name in enumerate(before)]
+    tokenizer.post_processor = processors.TemplateProcessing(single=[*before, "$A"], special_tokens=numbered)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end, additional_special_tokens=[*before])
+
+
+def _of_language(single: list[str]) -> Any:
+    """A translator's: the code of the language stands before a text or behind its end."""
+    special = [name for name in single if name != "$A"]
+    learned = _trained(
+        models.Unigram(),
+        pre_tokenizers.Metaspace(),
+        vocab_size=260,
+        special_tokens=["<unk>", *special],
+        unk_token="<unk>",
+    )
+    tokenizer = Tokenizer(models.Unigram([(piece, score) for piece, score in learned["vocab"]], unk_id=0))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    numbered = [(name, tokenizer.token_to_id(name)) for name in special]
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, special_tokens=numbered)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", additional_special_tokens=special)
+
+
 KINDS: dict[str, Callable[[], Any]] = {
     "GPT-2": lambda: _byte_level(GPT2Tokenizer, ["<|endoftext|>"]),
     "RoBERTa": lambda: _byte_level(RobertaTokenizer, [*ROBERTA]),
@@ -103,6 +130,11 @@ KINDS: dict[str, Callable[[], Any]] = {
     "Qwen": _qwen,
     "XLM-R": lambda: _unigram(XLMRobertaTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
     "T5": lambda: _unigram(T5Tokenizer, ["<pad>", "</s>", "<unk>"]),
+    "Cohere": lambda: _begun("<BOS_TOKEN>"),
+    "GLM": lambda: _begun("[gMASK]", "<sop>"),
+    "NLLB": lambda: _of_language(["eng_Latn", "$A", "</s>"]),
+    "mBART": lambda: _of_language(["$A", "</s>", "en_XX"]),
+    "M2M": lambda: _of_language(["__en__", "$A", "</s>"]),
 }
 Loaded = Callable[[str], tuple[Encoder, Any]]
 

@@ -30,7 +30,7 @@ from mha_viz.models import catalog
 from mha_viz.models.encoder import Encoder
 from mha_viz.process import apart
 from mha_viz.serving.ends import end_server
-from mha_viz.study.run import study
+from mha_viz.study.run import SUMS_FILE, study
 from mha_viz.training.lab import COUNT, EXPERIMENTS
 from mha_viz.ui import studies
 from mha_viz.ui.annotated import built_in
@@ -62,10 +62,13 @@ def the_longest_training() -> Job:
 
 @contextmanager
 def killed(
-    start: Callable[[], Job], folder: Path, end: Callable[[], object] = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    start: Callable[[], Job],
+    folder: Path,
+    end: Callable[[], object] = lambda: os.kill(os.getpid(), signal.SIGKILL),
+    file: str = "",
 ) -> Iterator[list[int]]:
-    """Let a server with this home work until the work is under way and then kill itself with SIGKILL, or ``end``
-    otherwise; yields its children."""
+    """Let a server with this home work until the work is under way, and has saved a ``file`` if one is named, and then
+    kill itself with SIGKILL, or ``end`` otherwise; yields its children."""
 
     def serve() -> int:
         apart.run = USUAL
@@ -75,7 +78,7 @@ def killed(
         job = start()
         while not job.finished:
             job.look()
-            if job.fraction > 0.02:
+            if job.fraction > 0.02 and (not file or any(folder.rglob(file))):
                 print(*children_of(os.getpid()))
                 end()
             time.sleep(0.01)
@@ -115,13 +118,13 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     home = tmp_path / "home"
     monkeypatch.setenv(HOME, str(home))
     model, source = catalog.resolve(str(tiny_folder("bert"))), treebank(100)
-    with killed(lambda: studies.start(model, source), home) as children:
+    with killed(lambda: studies.start(model, source), home, file=SUMS_FILE) as children:
         assert len(children) == 1
         until(lambda: not any(map(alive, children)))
     assert not list(home.rglob("*.part"))
     assert not list(home.rglob("*.csv"))
     assert not list(home.rglob("profile.json"))
-    assert list(home.rglob(".*.npz")), "the child kept what it had done"
+    assert list(home.rglob(SUMS_FILE)), "the child kept what it had done"
     new_server()
     assert studies.profile(model, source.digest) is None
     assert studies.roles(model) == ()

@@ -196,3 +196,11 @@ def test_along_matched_heads_a_role_counts_on_each_head(permuted: Encoder) -> No
         assert matched[one] == same
     with pytest.raises(SettingError, match=r"Give \[match_heads\('toy', 'permuted'\)\]"):
         mv.in_runs([toy, other], [mv.match_heads("toy", "toy", most=2)])
+
+
+def test_matches_of_readings_name_the_layers_of_their_models() -> None:
+    layers = [np.random.default_rng(seed).dirichlet(np.ones(3), (1, 2, 3)) for seed in (4, 8)]
+    some = mv.Attention.from_tensors(layers, ["the", "cat", "sat"], layers=[3, 7])
+    plain = mv.Attention.from_tensors(layers[::-1], ["the", "cat", "sat"])
+    pairs = {pair.head: pair.other for pair in mv.match_heads(some, plain).pairs}
+    assert pairs == {(3, 0): (1, 0), (3, 1): (1, 1), (7, 0): (0, 0), (7, 1): (0, 1)}

@@ -154,6 +154,13 @@ def test_names_in_brackets_are_no_patches(before: list[str], after: list[str], n
     assert shown([*before, *(PLACES if names == "places" else PATCHES), *after], **options) == expected
 
 
+@pytest.mark.parametrize("name", ["{}_{}", "patch_{}_{}", "r{}c{}", "{}x{}", "row {}, col {}", "image3 {}-{}"])
+def test_a_row_and_a_column_are_read_however_they_are_written(name: str) -> None:
+    names = [name.format(*place.split(",")) for place in PLACES]
+    assert shown(["[CLS]", *names]) == shown(["[CLS]", *PLACES])
+    assert shown(["[CLS]", *names[::-1]]) == shown(["[CLS]", *PLACES[::-1]])
+
+
 def test_names_say_the_place_of_each_patch() -> None:
     by_columns = ["[CLS]", *(f"({row}, {column})" for column in (1, 2, 3) for row in (1, 2))]  # counted from 1
     assert shown(by_columns) == [[2, 4, 6], [3, 5, 7]]
@@ -167,8 +174,15 @@ def test_names_say_the_place_of_each_patch() -> None:
         (["[CLS]", *PLACES], {"columns": 2}, "say rows of 3, columns is 2. Leave it out"),
         (["[CLS]", *PATCHES, "6"], {"columns": 3}, "7 patches do not form rows of 3, of which 6 would fill 2"),
         (["[CLS]", *PATCHES], {}, "6 patches do not form a square of 4 or 9"),
+        (
+            [f"img{image}_p{patch}" for image in range(4) for patch in range(4)],
+            {},
+            "several numbers that are not a row",
+        ),
+        ([f"{at},{row},{row}" for at in range(2) for row in range(2)], {}, "several numbers that are not a row"),
+        (["[CLS]", "[PATCH_1]", "<patch2>"], {}, "have names in brackets, or are special: none is a patch"),
         (["reg0", "reg1", *PLACES], {}, "two kinds have numbers, such as “reg1” and “1,2”"),
-        (["[CLS]", "[REG1]"], {}, "are those of a text"),
+        (["[CLS]", "[REG1]"], {}, "have names in brackets, or are special: none is a patch"),
     ],
 )
 def test_patches_that_do_not_fill_a_grid_are_refused_with_both_numbers(

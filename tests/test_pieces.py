@@ -34,6 +34,13 @@ RIGHT: dict[str, tuple[list[str], list[str], list[str]]] = {  # names of the tok
         ["U+0020", "a", "hat", "U+0020", "q", "##u", "##x"],
         ["a", "hat", "qux"],
     ),
+    "a blank within a piece alone": (
+        ["on", "e", "\n\n", "tw", "o", "and▁th", "ree"],
+        ["on", "##e", "U+000A U+000A", "tw", "##o", "##and th", "##ree"],
+        ["one", "U+000A U+000A", "twoand three"],
+    ),
+    "a sign like that of a blank, where blanks are written otherwise": (["a", " b▁c"], ["a", "b▁c"], []),
+    "such a sign in a piece that continues": (["x", "##y▁z"], ["x", "##y▁z"], ["xy▁z"]),
     "an empty token and a blank": (["The", "", " ", " cat"], ["The", "∅", "U+0020", "cat"], ["The", "∅", "cat"]),
     "ends of words": (["a</w>", "pho", "to</w>"], ["a", "pho", "##to"], ["a", "photo"]),
     "ends of words, in bytes": (["cafÃ©</w>", "pho", "to</w>"], ["café", "pho", "##to"], ["café", "photo"]),
@@ -63,6 +70,70 @@ def test_names_become_tokens_and_words(names: list[str], tokens: list[str], word
     text = from_names(names)
     assert [token.drawn for token in text.tokens] == tokens
     assert [token.drawn for token in text.by_words().tokens] == (words or tokens)
+
+
+SPECIAL = [
+    "[CLS]",
+    "[INST]",
+    "[/INST]",
+    "[AVAILABLE_TOOLS]",
+    "[gMASK]",
+    "<s>",
+    "</s>",
+    "<s>NOTUSED",
+    "<sop>",
+    "<BOS_TOKEN>",
+    "<start_of_turn>",
+    "<fim_prefix>",
+    "<extra_id_0>",
+    "<|im_start|>",
+    "<｜User｜>",
+]
+WORDS = [
+    "[MASK]",
+    "[UNK]",
+    "<unk>",
+    "<mask>",
+    "[1]",
+    "[a]",
+    "[x_1]",
+    "<b>",
+    "</td>",
+    "<h1>",
+    "<0x41>",
+    "<tool_call>",
+    "en_US",
+    "__en__",
+    "eng_Latn",
+    "[]",
+    "<>",
+    "<_>",
+]
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_tokens_are_known_by_the_shapes_of_their_names(name: str) -> None:
+    assert [token.special for token in from_names(["a", name, "b"]).tokens] == [False, True, False]
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_other_names_in_brackets_and_codes_without_an_end_are_words(name: str) -> None:
+    assert not any(token.special for token in from_names(["a", name, "b", name]).tokens)
+
+
+@pytest.mark.parametrize("code", ["eng_Latn", "en_XX", "__en__", "__ast__"])
+def test_codes_of_languages_are_special_at_the_ends_of_a_text_alone(code: str) -> None:
+    for names in (
+        [code, "▁a", "▁b", "</s>"],
+        ["▁a", "▁b", "</s>", code],
+        ["</s>", code, "▁a", "▁b"],
+        [code, "▁a", "▁b"],
+    ):
+        text = from_names(names)
+        assert [name for name, token in zip(names, text.tokens, strict=True) if not token.special] == ["▁a", "▁b"]
+        assert text.text == "a b"
+    text = from_names(["▁a", code, "▁b", "</s>"])
+    assert [token.special for token in text.tokens] == [False, False, False, True]
 
 
 def test_the_alphabet_of_bytes_is_that_of_gpt2() -> None:

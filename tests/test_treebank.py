@@ -469,7 +469,7 @@ TABLES = {
     "CoNLL-2003": ("-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n", "line 1 has words with tags"),
     "words and tags": ("Dogs\tNNS\nsleep\tVBP\n", "line 1 has columns separated by tabs"),
     "numbered sentences": ("1\tDogs sleep.\n2\tCats too.\n", "line 1 has columns separated by tabs"),
-    "JSON": ('{"text": "Dogs sleep."}\n{"text": "Cats too."}\n', "line 1 has records of JSON"),
+    "JSON": ('{"text": "Dogs sleep."}\n{"text": "Cats too."}\n', "line 1 has JSON"),
 }
 
 

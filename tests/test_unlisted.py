@@ -80,6 +80,28 @@ def test_layers_of_a_hybrid_keep_their_numbers(family: str, tmp_path: Path) -> N
     assert reading.request is not None
 
 
+def test_the_learned_sinks_of_a_model_are_a_column(tmp_path: Path) -> None:
+    folder = tiny_unlisted.build("gpt_oss", tmp_path)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs: Any = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
+    with torch.inference_mode():
+        expected = torch.cat(model(**inputs, output_attentions=True).attentions).numpy()
+    encoder = one_stack(from_folder(folder))
+    reading = encoder.encode(SENTENCE)
+    assert (reading.weights[..., :-1] == expected).all()
+    assert reading.weights[..., -1] == pytest.approx(1 - expected.sum(-1), abs=1e-6)
+    assert (reading.keys.tokens[-1].text, reading.has_sink, encoder.causal) == ("sink", True, True)
+    assert reading.made == ("typed", "weights only", "the rest of each row as sink")
+    assert reading.request is not None
+    assert [each.has_sink for each in encoder.encode_many([SENTENCE, "It is."])] == [True, True]
+    with pytest.raises(ModelUnsupported, match="leaves a share of each row to learned sinks"):
+        mv.profile("grammar", encoder)
+    link = {"model": str(folder), "text": "The cat sat.", "head": "L2H1"}
+    assert PageSession(link).shown().header["keys"]["tokens"][-1] == "sink"
+    for show in ("off", "similar"):
+        assert "sink, " not in PageSession(link | {"show": show}, "pages/20_compare.py").said
+
+
 def test_a_profile_of_a_hybrid_names_heads_by_their_layers(tmp_path: Path) -> None:
     encoder = one_stack(from_folder(tiny_unlisted.build("lfm2", tmp_path / "model")))
     profile = mv.profile("grammar", encoder)

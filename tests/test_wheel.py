@@ -63,13 +63,15 @@ def test_the_wheel_asks_for_ranges_that_hold_the_pins() -> None:
         assert RANGES[name].contains(version), name
 
 
-BY_MINOR = {"streamlit", "uvicorn"}  # names inside are used, which may change (mha_viz/serving/streamlit_parts.py)
+# Names inside are used, which may change (mha_viz/library_parts.py): the newest version that was tried, where it is
+# newer than the pinned one.
+BY_MINOR = {"streamlit": "", "transformers": "5.24", "uvicorn": ""}
 
 
 def test_each_range_ends_before_the_next_major_or_minor_version() -> None:
     for name, end in HIGHEST.items():
-        pinned = Version(pins()[name])
-        ends = f"{pinned.major}.{pinned.minor + 1}" if name in BY_MINOR else f"{pinned.major + 1}"
+        newest = Version(BY_MINOR.get(name) or pins()[name])
+        ends = f"{newest.major}.{newest.minor + 1}" if name in BY_MINOR else f"{newest.major + 1}"
         assert Version(end) == Version(ends), name
         assert len(RANGES[name]) == 2
 

@@ -62,6 +62,8 @@ _LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_h
 _EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
 _STATES = {"mamba_d_state": 4, "mamba_d_conv": 2, "mamba_dt_rank": 4, "attn_layer_period": 4, "attn_layer_offset": 3}
 
+_SINKS = _SHARED | _HEAD | {"num_local_experts": 2, "num_experts_per_tok": 1, "layer_types": ["full_attention"] * 3}
+
 # The same of hybrids, of whose eight layers numbers 3 and 7 have attention.
 HYBRIDS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
     {
@@ -97,7 +99,8 @@ def _config(family: str, tokenizer: Any, more: dict[str, Any]) -> Any:
 
 def build(family: str, folder: Path) -> Path:
     """Write a model of ``family`` into ``folder``: config.json, model.safetensors, tokenizer."""
-    tokenizer, more = FAMILIES[family] if family in FAMILIES else ("gpt2", HYBRIDS[family] | {"num_hidden_layers": 8})
+    others = {name: ("gpt2", more | {"num_hidden_layers": 8}) for name, more in HYBRIDS.items()}
+    tokenizer, more = (FAMILIES | others | {"gpt_oss": ("gpt2", _SINKS)})[family]
     made = _tokenizer(tokenizer)
     return written(AutoModel.from_config(_config(family, made, more)), made, folder)
 

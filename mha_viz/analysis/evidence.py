@@ -321,8 +321,8 @@ def _words(words: Sequence[int | None]) -> Integers:
 def lines(
     selection: Selection, heads: Sequence[Head], wanted: Iterable[tuple[int, int, str, str]]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of the table ``evidence`` for the roles in ``wanted``: layer, head, role and detail. ``heads``: all, in
-    order."""
+    """Return the rows of the table ``evidence`` for the roles in ``wanted``: layer, head, role and detail. ``heads``:
+    all, in order."""
     starts: Mapping[int, tuple[int, int, str, str]] = {
         (selection.roles.index((role, detail)) * selection.heads + heads.index(Head(layer, head))) * len(KINDS): (
             *(layer, head, role, detail),

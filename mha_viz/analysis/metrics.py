@@ -92,7 +92,7 @@ def share(correct: npt.ArrayLike, n: npt.ArrayLike) -> FloatSums:
 
 
 def _text_of_columns(attention: Attention) -> TokenizedText:
-    """The text of the columns, without a sink."""
+    """Return the text of the columns, without a sink."""
     return attention.queries if attention.has_sink else attention.keys
 
 

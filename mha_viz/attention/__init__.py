@@ -82,9 +82,9 @@ class Attention:
         weights = tensors.frozen(self.weights)
         object.__setattr__(self, "weights", weights)
         tensors.check_axes(weights, len(self.queries), len(self.keys) if self.is_cross else None)
-        tensors.check_numbers(tensors.quantity_of(self.quantity), weights)
         if len(self.layer_numbers) != len(weights):
             raise ShapeError(f"{len(self.layer_numbers)} layers have numbers, and the weights are of {len(weights)}.")
+        tensors.check_numbers(tensors.quantity_of(self.quantity), weights, self.layer_numbers)
         hidden = tensors.frozen(self.hidden)
         hidden = hidden if hidden.size else tensors.frozen(np.zeros(weights.shape[:3], np.float32))
         if hidden.shape != weights.shape[:3] or not np.isfinite(hidden).all():
@@ -192,6 +192,8 @@ class Attention:
         columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
         has_sink = sinks.check_setting(sink, quantity)
         weights = _numbers_of(given, rows, columns, has_sink)
+        if quantity == "weight" and len(columns) < len(others):
+            tensors.check_kept(given, rows, columns, layer_numbers(steps_of(made), len(given)))
         if has_sink:
             other, made = sinks.add_key(other), (*made, sinks.REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
@@ -350,8 +352,13 @@ class Attention:
         return Head.among(named, self.layer_numbers, 0 if joined else self.heads, self.model)
 
     def place(self, head: Head) -> int:
-        """The number of a head among all of this reading, from 0, layer by layer."""
-        return head.place(self.heads, self.layer_numbers)
+        """Return the number of a head among all of this reading, from 0, layer by layer."""
+        return self.places([head])[0]
+
+    def places(self, heads: Sequence[Head]) -> list[int]:
+        """Return the numbers of several heads among all of this reading."""
+        per_layer, rows = self.heads, {layer: row for row, layer in enumerate(self.layer_numbers)}
+        return [rows[layer] * per_layer + head for layer, head in heads]
 
     def __repr__(self) -> str:
         n = len(self.queries)
@@ -503,7 +510,7 @@ class Attention:
 def _axis(
     names: Sequence[str], mask: Any, text: Any, offsets: Any, sentence_b_start: Any = None, whose: str = ""
 ) -> tuple[list[int], TokenizedText]:
-    """Which tokens of an axis are read, and their text; names of arguments begin with ``whose``."""
+    """Tell which tokens of an axis are read, and their text; names of arguments begin with ``whose``."""
     rows = foreign_arrays.unmasked(mask, len(names), f"{whose}mask")
     start, second = (foreign_arrays.second_from(sentence_b_start, each) for each in (range(len(names)), rows))
     typed = foreign_arrays.typed_text(text, offsets, len(names), start, whose)

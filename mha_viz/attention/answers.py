@@ -57,7 +57,7 @@ class Answer(NamedTuple):
 
 
 class Continuation(NamedTuple):
-    """What a model has written after a text so far.
+    """A continuation of a text by a model, as far as it has been written.
 
     Attributes:
         pieces: numbers of the written pieces in the vocabulary.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
 
 LAYER = "{layer}"
 NUMBER = re.compile(r"\d+")
+OF_LAYER = re.compile(r"(?:layers?|blocks?|\bh)[._]?$", re.IGNORECASE)  # in front of the number of a layer
 PATTERN = re.compile(r"hook_(attn_)?pattern$")
 MOST_ENTRIES = 200_000  # of a cache
 SHOWN = 6  # names in a message
@@ -34,8 +35,8 @@ class CachedStack(NamedTuple):
 
 
 def recorded(cache: Any, names: str | None = None, has_sink: bool = False) -> CachedStack:
-    """The layers of a cache, in order. ``names``: those to take, with {layer} for the number. ``has_sink``: rows may
-    sum to less than 1.
+    """Return the layers of a cache, in order. ``names``: those to take, with {layer} for the number. ``has_sink``: rows
+    may sum to less than 1.
 
     Raises ShapeError if there are none or several stacks.
     """
@@ -66,7 +67,9 @@ def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
         name = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
         numbers = [*NUMBER.finditer(name)]
         if numbers:
-            at = next((one for one in numbers if _stands_alone(name, one)), numbers[0])
+            named = (one for one in numbers if OF_LAYER.search(name, 0, one.start()))
+            alone = (one for one in numbers if _stands_alone(name, one))
+            at = next(chain(named, alone), numbers[0])
             number = int(at[0]) if len(at[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS  # of any length
             entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[number] = cache[key]
     return entries
@@ -87,6 +90,8 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
     stacks = stacks or [
         name for name, layers in entries.items() if all(_is_weights(layer, has_sink) for layer in layers.values())
     ]
+    if not stacks and len(near := [name for name in entries if all(map(_has_weights, entries[name].values()))]) == 1:
+        return near[0]  # its rows are refused with the place and the cause
     if not stacks:
         raise ShapeError(
             "No attention weights are in this cache: nothing is named like 'blocks.0.attn.hook_pattern', and no entry "
@@ -128,13 +133,25 @@ def _weights_of(entry: Any, name: str = "") -> Any:
     return entry
 
 
-def _is_weights(entry: Any, has_sink: bool) -> bool:
-    """True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to less."""
+def _array_in(entry: Any) -> npt.NDArray[Any]:
+    """Take what may be weights, [text, head, query, key] or [head, query, key]; of anything else an empty array."""
     try:
         weights = _weights_of(entry)
-        array = array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
+        return array_of(weights) if len(axes_of(weights)) in (3, 4) else np.zeros(0)
     except ShapeError:
-        return False
+        return np.zeros(0)
+
+
+def _has_weights(entry: Any) -> bool:
+    """Return True for as many queries as keys and no number below 0, whatever its rows sum to."""
+    array = _array_in(entry)
+    return bool(array.size and array.shape[-1] == array.shape[-2] and not (array < 0).any())
+
+
+def _is_weights(entry: Any, has_sink: bool) -> bool:
+    """Return True for [text, head, query, key] or [head, query, key] with rows that sum to 1, or with a sink to
+    less."""
+    array = _array_in(entry)
     if not array.size:
         return False
     deviations = array.sum(axis=-1) - 1

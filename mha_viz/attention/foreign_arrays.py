@@ -97,8 +97,8 @@ def layers_of(attentions: Any, queries: int, keys: int | None) -> list[Any]:
 
 
 def may_be_texts(attentions: Any, layers: Sequence[Any]) -> bool:
-    """Whether the first axis of layers may be one of texts as well as of heads: it has several entries, and neither an
-    axis before it nor one array of all layers tells."""
+    """Tell whether the first axis of layers may be one of texts as well as of heads: it has several entries, and
+    neither an axis before it nor one array of all layers tells."""
     axes = axes_of(layers[0])
     return not hasattr(attentions, "shape") and len(axes) == 3 and axes[0] > 1
 
@@ -116,8 +116,8 @@ def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> lis
 
 
 def with_weights(attentions: Any, layers: Any) -> tuple[Any, Any]:
-    """The layers that have weights, and their numbers: those that were given as ``layers``, or their places if others
-    are None, as in models that have attention in some layers only; None if all have."""
+    """Return the layers that have weights, and their numbers: those that were given as ``layers``, or their places if
+    others are None, as in models that have attention in some layers only; None if all have."""
     if not isinstance(attentions, list | tuple) or all(layer is None for layer in attentions):
         return attentions, layers
     numbers = [number for number, layer in enumerate(attentions) if layer is not None]
@@ -127,7 +127,7 @@ def with_weights(attentions: Any, layers: Any) -> tuple[Any, Any]:
 
 
 def numbers_given(given: Any, count: int) -> list[int]:
-    """The numbers of ``count`` layers. Raises ShapeError unless there is one for each, in order."""
+    """Return the numbers of ``count`` layers. Raises ShapeError unless there is one for each, in order."""
     remedy = "Give one number for each, counted from 0, in order: layers=[3, 7]."
     numbers = listed(given, "is not a list of numbers of layers.", remedy)
     each = [int(number) for number in numbers if isinstance(number, Integral) and not isinstance(number, bool)]
@@ -158,8 +158,8 @@ def is_batch(tokens: Any) -> bool:
 
 
 def of_each(attentions: Any, tokens: Sequence[Any], beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments for each text of a batch: its layers, [1, head, query, key], its tokens, and its part of all other
-    arguments. Raises ShapeError if an argument is for a different number of texts."""
+    """Return the arguments for each text of a batch: its layers, [1, head, query, key], its tokens, and its part of all
+    other arguments. Raises ShapeError if an argument is for a different number of texts."""
     _check_no_output(attentions)
     _check_some(attentions)
     texts = len(tokens)
@@ -214,9 +214,9 @@ class TypedText(NamedTuple):
 
 
 def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, whose: str = "") -> TypedText | None:
-    """A text with the places of ``count`` tokens in it, for the arguments whose names begin with ``whose``; None if
-    they were not given. ``start``: the first token of a second text. Raises ShapeError for one without the other, and
-    for places outside the text."""
+    """Return a text with the places of ``count`` tokens in it, for the arguments whose names begin with ``whose``; None
+    if they were not given. ``start``: the first token of a second text. Raises ShapeError for one without the other,
+    and for places outside the text."""
     if text is None and offsets is None:
         return None
     get = "Give both: tokenizer(text, return_offsets_mapping=True) has offset_mapping."

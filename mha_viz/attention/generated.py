@@ -66,12 +66,12 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
 
 
 def _any_layer(step: Sequence[Any]) -> Any:
-    """A layer with attention; None if there is none."""
+    """Return a layer with attention; None if there is none."""
     return next((layer for layer in step if layer is not None), None)
 
 
 def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
-    """The layers of each step, [text, head, query, key]."""
+    """Return the layers of each step, [text, head, query, key]."""
     has_two_stacks = hasattr(generated, "decoder_attentions")
     if is_cross and not has_two_stacks and hasattr(generated, "attentions"):
         raise ShapeError("keys are for encoder–decoders, and this model has one stack.", "Leave out keys.")
@@ -92,7 +92,7 @@ def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
 
 
 def _axes_of_sequences(generated: Any) -> tuple[int, int]:
-    """The number of texts, and of tokens of each."""
+    """Return the number of texts, and of tokens of each."""
     sequences = getattr(generated, "sequences", None)
     axes = axes_of(sequences, "sequences")
     if len(axes) != 2 or not axes[0]:
@@ -116,7 +116,7 @@ def _choose(sequence: Any, texts: int) -> int:
 
 
 def _beams_of(generated: Any, steps: Sequence[Sequence[Any]], texts: int, chosen: int) -> list[int]:
-    """Which of the texts that each step read is the chosen one: with beams, another one at each step."""
+    """Tell which of the texts that each step read is the chosen one: with beams, another one at each step."""
     together = axes_of(_any_layer(steps[0]))[0]
     beams = getattr(generated, "beam_indices", None)
     if beams is None:
@@ -161,8 +161,24 @@ def _join_self(steps: Sequence[Weights]) -> Weights:
         _check_heads(step, heads)
         rows, columns = step.shape[1:]
         first = max(0, end - columns)
+        _check_own(step, end - first)
         whole[:, end - rows : end, first:end] = step[..., : end - first]
     return whole
+
+
+def _check_own(step: Weights, read: int) -> None:
+    """Raise ShapeError for a step of other tokens than those that follow the earlier steps. ``read``: how many of its
+    keys were read until then; the rest is room in the cache."""
+    if step[..., read:].any():
+        raise ShapeError(
+            f"A step of {step.shape[1]} tokens has weight on {step.shape[2]} keys, and {read} had been read.",
+            "Give a text that was read from its beginning, without past_key_values= or prefill_chunk_size=.",
+        )
+    if step.shape[1] == 1 and not step[:, 0, read - 1].any():
+        raise ShapeError(
+            "A step has no weight on the token that it read, in any head: it is the row of another token.",
+            "Write without assistant_model=, or read the whole text at once.",
+        )
 
 
 def _join_cross(steps: Sequence[Weights]) -> Weights:

@@ -18,6 +18,7 @@ from mha_viz.attention.steps import (
     ONLY_LAYERS,
     PREFIX,
     RESCALED,
+    REST_AS_SINK,
     SPECIAL_HIDDEN,
     TYPED,
     UNEXPLAINED_OF_GOLD,
@@ -28,7 +29,7 @@ from mha_viz.request import TEXT
 
 # Steps that leave each number as it was: they choose the text, some heads, or some rows and columns.
 _OF_TEXT = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}
-_UNALTERED = _OF_TEXT | {"part", ONLY, ONLY_LAYERS, PREFIX, NUMBERED}
+_UNALTERED = _OF_TEXT | {"part", ONLY, ONLY_LAYERS, PREFIX, NUMBERED, REST_AS_SINK.row.name}
 _OF_QUANTITIES = {quantity.step for quantity in QUANTITIES.values()} | {UNEXPLAINED_OF_GOLD.row.name}
 _ALTERATIONS = {BY_WORDS.row.name: "by_words", RESCALED.row.name: "rescaled", "without": "ablated"}
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from mha_viz.attention.foreign_arrays import HALF_TOLERANCE, Weights
-from mha_viz.attention.steps import Row, Step
+from mha_viz.attention.steps import REST_AS_SINK
 from mha_viz.errors import ShapeError, shorten_value
 from mha_viz.text import Token, TokenizedText
 
+__all__ = ["REST_AS_SINK", "SINK", "add_column", "add_key", "check_setting", "is_key_added"]
+
 SINK = Token("sink", None, 0, None, None)  # the column
-REST_AS_SINK = Step(Row("the rest of each row as sink"))
 
 
 def add_key(text: TokenizedText) -> TokenizedText:

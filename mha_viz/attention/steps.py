@@ -31,9 +31,9 @@ class Row(NamedTuple):
     the ``means``, for "text" with the other text, ``source``. "prefix": the text follows the prefix ``source``.
     "written": its end, ``source``, was written by the model. "norm-weighted". "gradient": of a ``question``. "changed":
     ``by`` a tap. "rollout", "unexplained", the same "with annotation", "by words", "special hidden", "only": these
-    ``heads``, "only layers": those of these ``heads``.
-    "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose others have no weights
-    or were not given. Any other name: a step of a reading that was made by hand.
+    ``heads``, "only layers": those of these ``heads``. "numbered layers": the layers of the reading are those of these
+    ``heads`` in the model, whose others have no weights or were not given. Any other name: a step of a reading that was
+    made by hand.
     """
 
     name: str
@@ -99,14 +99,14 @@ _IN_CAPTION = {
 
 
 def step_of_layers(layers: Sequence[int]) -> tuple[Step, ...]:
-    """The step of a reading of layers with these numbers; none if they are all layers up to the last."""
+    """Return the step of a reading of layers with these numbers; none if they are all layers up to the last."""
     if tuple(layers) == every_layer(len(layers)):
         return ()
     return (Step(Row(NUMBERED, tuple(Head(layer, 0) for layer in layers))),)
 
 
 def layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
-    """The numbers of a reading's ``layers``, in the model unless only some heads were kept."""
+    """Return the numbers of a reading's ``layers``, in the model unless only some heads were kept."""
     named = next((step.row for step in reversed(made) if step.row.name in (ONLY, ONLY_LAYERS, NUMBERED)), None)
     if named is None or named.name != NUMBERED:
         return every_layer(layers)
@@ -120,6 +120,7 @@ def digest(means: Weights) -> str:
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
 WEIGHTS_ONLY = Step(Row("weights only"))
+REST_AS_SINK = Step(Row("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
 # Of arrays with three axes in a list: PyTorch's MultiheadAttention returns the mean over heads for each text.
@@ -130,13 +131,13 @@ RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("specia
 
 
 def written_by_model(text: TokenizedText, first: int) -> Step:
-    """The step of a reading of a text whose last tokens, from number ``first``, the model wrote."""
+    """Return the step of a reading of a text whose last tokens, from number ``first``, the model wrote."""
     starts = (token.start for token in text.tokens[first:] if token.start is not None)
     return Step(Row(WRITTEN, source=text.text[next(starts, len(text.text)) :].strip()))
 
 
 def first_written(attention: Attention) -> int | None:
-    """The first token that the model wrote; None if the whole text was given."""
+    """Return the first token that the model wrote; None if the whole text was given."""
     source = next((step.row.source or "" for step in attention.made if step.row.name == WRITTEN), "")
     text = attention.queries
     start = text.text.rindex(source) if source and text.text.rstrip().endswith(source) else len(text.text)
@@ -166,6 +167,7 @@ def _asks(row: Row) -> dict[str, Any] | None:
         "target generated": {"target": ""},
         "weights only": {},
         NUMBERED: {},
+        REST_AS_SINK.row.name: {},
         PREFIX: {"prefix": row.source or ""},
         "without": {"off": row.heads, "method": row.method, "source": row.source or ""},
         **{of.step: {"quantity": of.name} for of in QUANTITIES.values() if of.step},

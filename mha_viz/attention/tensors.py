@@ -37,37 +37,42 @@ def digest(numbers: Weights) -> bytes:
     return b"".join(each_layer(lambda layer: hashlib.sha256(np.ascontiguousarray(layer).data).digest(), numbers))
 
 
-def _shares(weights: Weights) -> None:
+def _shares(weights: Weights, numbers: Sequence[int]) -> None:
     """Check that rows sum to 1 and that no weight is below 0."""
     sums = weights.sum(axis=3)
+    if np.isneginf(weights).any():
+        layer, head, row, key = _largest(np.isneginf(weights))
+        raise ShapeError(f"A weight is -inf: {_place(numbers[layer], head, row)}, key {key}.", SCORES)
     if not np.isfinite(sums).all():
         layer, head, row = _largest(np.logical_not(np.isfinite(sums)))
         is_empty = np.isnan(weights[layer, head, row]).all()
         raise ShapeError(
-            f"The weights contain values that are not numbers: {_place(layer, head, row)}.",
+            f"The weights contain values that are not numbers: {_place(numbers[layer], head, row)}.",
             f"This row has no key: {PADDING}" if is_empty else NOT_NUMBERS,
         )
     if weights.min() < -ROW_SUM_TOLERANCE:
-        *place, key = _largest(-weights)
+        layer, head, row, key = _largest(-weights)
         raise ShapeError(
-            f"A weight is {weights.min():.3g}: {_place(*place)}, key {key}.",
-            "Attention is a share: no weight is below 0. Scores must pass the softmax first.",
+            f"A weight is {weights.min():.3g}: {_place(numbers[layer], head, row)}, key {key}.",
+            SCORES,
         )
     deviations = np.abs(sums - 1)
     if deviations.max() > ROW_SUM_TOLERANCE:
         layer, head, row = _largest(deviations)
         raise ShapeError(
-            f"{_place(layer, head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead of 1.",
+            f"{_place(numbers[layer], head, row).capitalize()} sums to {sums[layer, head, row]:.5g} instead of 1.",
             _remedy(weights[layer, head], sums, row, head, layer),
         )
 
 
+SCORES = "Attention is a share: no weight is below 0. Scores must pass the softmax first."
 PADDING = "leave padding out with mask=inputs['attention_mask']."
 TRAINING = "model in training mode drops weights and enlarges the others: call model.eval() before it reads."
 
 
 def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> str:
-    """The likely cause of a row's sum, with what to do, from its head, [query, key], and the ``sums`` of all rows."""
+    """Return the likely cause of a row's sum, with what to do, from its head, [query, key], and the ``sums`` of all
+    rows."""
     of_head = sums[layer, head]
     inside = (matrix > 0).cumsum(axis=1, dtype=np.int64)
     has_gaps = bool(((matrix == 0) & (inside > 0) & (inside < inside[:, -1:])).any())
@@ -83,13 +88,13 @@ def _remedy(matrix: Weights, sums: Weights, row: int, head: int, layer: int) -> 
     if has_gaps or sums.max() > 1 + ROW_SUM_TOLERANCE:
         return f"A {TRAINING}"
     return (
-        "If the model has learned sinks, such as gpt-oss, give sink=True to Attention.from_tensors. If keys were left "
+        "If the model has learned sinks, such as gpt-oss, give sink=True. If keys were left "
         f"out, such as special tokens, give them too. A {TRAINING}"
     )
 
 
 def _largest(numbers: npt.NDArray[Any]) -> tuple[int, ...]:
-    """The place of the largest number, the first of them."""
+    """Return the place of the largest number, the first of them."""
     return tuple(map(int, np.unravel_index(int(numbers.argmax()), numbers.shape)))
 
 
@@ -97,35 +102,38 @@ def _place(layer: int, head: int, row: int) -> str:
     return f"layer {layer}, head {head}, row {row}"
 
 
-def _lengths(norms: Weights) -> None:
+def _lengths(norms: Weights, numbers: Sequence[int]) -> None:
     """Check that no number is negative; rows may have any sum."""
-    _check_finite("norms", norms)
+    _check_finite("norms", norms, numbers)
     if norms.min() < 0:
-        *place, key = _largest(-norms)
+        layer, head, row, key = _largest(-norms)
         raise ShapeError(
-            f"A norm is {norms.min():.3g}: {_place(*place)}, key {key}.", "A norm is a length: none is below 0."
+            f"A norm is {norms.min():.3g}: {_place(numbers[layer], head, row)}, key {key}.",
+            "A norm is a length: none is below 0.",
         )
 
 
-def _finite(products: Weights) -> None:
+def _finite(products: Weights, numbers: Sequence[int]) -> None:
     """Check that numbers are finite; they may have either sign."""
-    _check_finite("gradients", products)
+    _check_finite("gradients", products, numbers)
 
 
-def _check_finite(kind: str, numbers: Weights) -> None:
-    if not np.isfinite(numbers).all():
-        *place, _ = _largest(np.logical_not(np.isfinite(numbers)))
-        raise ShapeError(f"The {kind} contain values that are not numbers: {_place(*place)}.", NOT_NUMBERS)
+def _check_finite(kind: str, values: Weights, numbers: Sequence[int]) -> None:
+    if not np.isfinite(values).all():
+        layer, head, row, _ = _largest(np.logical_not(np.isfinite(values)))
+        place = _place(numbers[layer], head, row)
+        raise ShapeError(f"The {kind} contain values that are not numbers: {place}.", NOT_NUMBERS)
 
 
-_CHECKS: Mapping[str, Callable[[Weights], None]] = MappingProxyType(
+_CHECKS: Mapping[str, Callable[[Weights, Sequence[int]], None]] = MappingProxyType(
     {"shares": _shares, "lengths": _lengths, "signed": _finite}
 )
 
 
-def check_numbers(quantity: Quantity, weights: Weights) -> None:
-    """Raises ShapeError if an array [layer, head, query, key] cannot be of a quantity."""
-    _CHECKS[quantity.numbers](weights)
+def check_numbers(quantity: Quantity, weights: Weights, numbers: Sequence[int]) -> None:
+    """Raises ShapeError if an array [layer, head, query, key], of layers with these numbers, cannot be of a
+    quantity."""
+    _CHECKS[quantity.numbers](weights, numbers)
 
 
 def quantity_of(name: str) -> Quantity:
@@ -157,9 +165,24 @@ def read_only(fresh: Weights) -> Weights:
 
 
 def select(weights: Weights, rows: Sequence[int], columns: Sequence[int]) -> Weights:
-    """The rows and columns of these tokens, from [layer, head, query, key]; without a copy if they are all."""
+    """Return the rows and columns of these tokens, from [layer, head, query, key]; without a copy if they are all."""
     is_whole = (len(rows), len(columns)) == weights.shape[2:]
     return weights if is_whole else read_only(weights[:, :, rows][..., columns])
+
+
+def check_kept(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[int], numbers: Sequence[int]) -> None:
+    """Raises ShapeError if these rows of layers, [(1,) head, query, key], give weight to other columns."""
+    for number, layer in zip(numbers, layers, strict=True):
+        array = array_of(layer)
+        array = array.reshape(-1, *array.shape[-2:])[:, rows]
+        lost = np.delete(array, columns, axis=2).sum(axis=2)
+        if lost.max() > ROW_SUM_TOLERANCE:
+            head, row = _largest(lost)
+            raise ShapeError(
+                f"{_place(number, head, row).capitalize()} gives {lost[head, row]:.3g} of its weight to tokens that "
+                "the mask leaves out.",
+                "Give the model the mask as well, attention_mask=…, or read these tokens too, without a mask.",
+            )
 
 
 def check_axes(weights: Weights, queries: int, keys: int | None) -> None:

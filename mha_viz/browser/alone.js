@@ -1,6 +1,8 @@
 // A drawing in a file without a server: its data is in the page; changes stay in the address.
 /** @import { Send } from "./post.js" */
 
+export const NOT_DRAWN = "This drawing needs a browser of 2024 or later.";
+
 /**
  * A component in a file that stands alone.
  *
@@ -79,7 +81,7 @@ async function drawAlone(create, root, packet, send, locate) {
     return [app, bytes];
   } catch (error) {
     console.error(error);
-    root.textContent = "This drawing needs a browser of 2023 or later.";
+    root.textContent = NOT_DRAWN;
     document.documentElement.dataset.painted = "no"; // what waits for a drawing is shown
     return [];
   }

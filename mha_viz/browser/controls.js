@@ -92,6 +92,28 @@ export function choice(caption, options, choose) {
   };
 }
 
+// Menus in `box` are as wide as their chosen options; returns what makes them so again. Browsers that support
+// `field-sizing` do it by themselves.
+/** @type {(box: HTMLElement) => () => void} */
+export function fitted(box) {
+  if (CSS.supports("field-sizing", "content")) return () => {};
+  const fitAll = () => box.querySelectorAll("select").forEach(fit);
+  new ResizeObserver(() => requestAnimationFrame(fitAll)).observe(box); // what is folded away has no widths
+  box.addEventListener("change", fitAll);
+  return fitAll;
+}
+
+/** @type {(select: HTMLSelectElement) => void} */
+function fit(select) {
+  if (!select.offsetWidth) return;
+  const alone = /** @type {HTMLSelectElement} */ (select.cloneNode());
+  Object.assign(alone.style, { position: "absolute", visibility: "hidden", width: "auto" });
+  alone.append(new Option(select.selectedOptions[0]?.text));
+  select.after(alone);
+  select.style.width = `${Math.ceil(alone.getBoundingClientRect().width)}px`;
+  alone.remove();
+}
+
 // Which links are drawn: a rule, and its number if it has one.
 /** @type {(change: Change) => Control} */
 export function linksChoice(change) {

@@ -66,7 +66,7 @@ def read_all(
     recipes: Recipes | None = None,
     words: int = 0,
 ) -> list[Attention]:
-    """What a model answers to each of several requests; a cut text is reported on stderr. ``words``: so many are
+    """Ask a model for its answer to each of several requests; a cut text is reported on stderr. ``words``: so many are
     written by the model after each text, and marked."""
     loaded = load_model(model, device, dtype, name)
     if not words:

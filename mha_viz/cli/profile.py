@@ -171,8 +171,8 @@ def _check_trees(*corpora: Any) -> None:
 def _with_chance(
     profile: Profile, place: Path, encoder: Any, corpus: Any, also: Any, args: argparse.Namespace, cluster: Any
 ) -> Profile:
-    """The profile with how many roles chance would name, written and printed. ``corpus``, ``also``: on a ``cluster``
-    names of files."""
+    """Return the profile with how many roles chance would name, written and printed. ``corpus``, ``also``: on a
+    ``cluster`` names of files."""
     from mha_viz.study.chance import chance_roles, treebank
     from mha_viz.study.plan import BATCH
 

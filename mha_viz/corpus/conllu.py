@@ -14,7 +14,17 @@ from collections.abc import Iterator, Sequence
 from mha_viz.corpus.coreference import Brackets
 from mha_viz.corpus.limits import Labels, check_line, check_sentences, check_text
 from mha_viz.corpus.rows import NumberedLines, WordLine, blocks, declared, new_document, word_lines
-from mha_viz.corpus.treebank import START, Corpus, PartStart, Sentence, Word, check_forms, empty_forms, text_digest
+from mha_viz.corpus.treebank import (
+    EMPTY,
+    START,
+    Corpus,
+    PartStart,
+    Sentence,
+    Word,
+    check_forms,
+    empty_forms,
+    text_digest,
+)
 from mha_viz.errors import CorpusError
 
 WITHOUT_TREE = "Its words count; its dependencies do not."
@@ -32,15 +42,17 @@ def read_conllu(text: str, name: str = "corpus", start: PartStart = START, is_pa
     for block in blocks(text, start.lines):
         reader.read(block)
     reader.brackets.close(reader.sentences)
-    if not is_part:
-        if not reader.sentences:
-            raise reader.refused or CorpusError(
-                f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
-            )
-        check_forms(name, *empty_forms(reader.sentences))
+    if not (is_part or reader.sentences or reader.not_given):
+        raise reader.refused or CorpusError(
+            f"{name} contains no sentence.", "Expected CoNLL-U: ten columns separated by tabs, one word per line."
+        )
     has_trees = any(word.relation for sentence in reader.sentences for word in sentence.words)
     sentences, left_out = tuple(reader.sentences), tuple(reader.left_out)
-    return Corpus(name, sentences, text_digest(text), has_trees, reader.brackets.any_mentions, left_out)
+    has_chains = reader.brackets.any_mentions
+    corpus = Corpus(name, sentences, text_digest(text), has_trees, has_chains, left_out, reader.not_given)
+    if not is_part:
+        check_forms(name, *empty_forms(corpus))
+    return corpus
 
 
 class _Reader:
@@ -51,6 +63,7 @@ class _Reader:
         self.sentences: list[Sentence] = []
         self.left_out: list[str] = []
         self.refused: CorpusError | None = None
+        self.not_given = 0  # words
         self.brackets = Brackets(self.left_out)
         self._name, self._before, self._is_part = name, start.sentences, is_part
         self._document, self._declared = start.document, start.declared
@@ -80,7 +93,11 @@ class _Reader:
             if not self._is_part and (self._relations.is_full or self._tags.is_full):
                 raise
             return
-        first = block[0][0]
+        first, forms = block[0][0], {word.form for word in words}
+        if len(words) > 1 and forms == {EMPTY}:
+            self.not_given += len(words)
+            self.left_out.append(f"line {first}: a sentence of which no word is given, “_”. {WITHOUT_SENTENCE}")
+            return
         if problem:
             self.left_out.append(f"line {first}: {problem} {WITHOUT_TREE if words else ''}".rstrip())
         heads = None if problem else [row.head - 1 if row.head else -1 for row in lines.words]

@@ -113,7 +113,7 @@ class Brackets:
 
 
 def _chain(bracket: str, field: int, opens: bool) -> str:
-    """The chain that a bracket names; empty if it names none. A closing one may have the chain alone."""
+    """Return the chain that a bracket names; empty if it names none. A closing one may have the chain alone."""
     fields = [field.strip() for field in bracket.split("-")]
     return fields[field] if len(fields) > field else "" if opens else fields[-1]
 

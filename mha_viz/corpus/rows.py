@@ -21,15 +21,15 @@ NumberedLines = list[tuple[int, str]]  # the lines of a sentence with their numb
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines, whatever ends them: LF, CR LF or CR, but not U+2028, which a word may contain. A byte order mark at
-    the beginning of one is no part of it."""
+    """Return the lines, whatever ends them: LF, CR LF or CR, but not U+2028, which a word may contain. A byte order
+    mark at the beginning of one is no part of it."""
     ended = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     lines = ended.split("\n")
     return [line.removeprefix(BOM) for line in lines] if BOM in text else lines
 
 
 def blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
-    """The lines of each sentence; the file has ``before`` lines before the first of them."""
+    """Return the lines of each sentence; the file has ``before`` lines before the first of them."""
     block: NumberedLines = []
     for number, line in enumerate(lines_of(text), before + 1):
         if line.strip():
@@ -42,7 +42,7 @@ def blocks(text: str, before: int = 0) -> Iterator[NumberedLines]:
 
 
 def _comments(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The key and the value of each comment."""
+    """Return the key and the value of each comment."""
     for line in lines:
         if line.startswith("#"):
             key, _, value = (part.strip() for part in line[1:].partition("="))
@@ -59,7 +59,8 @@ def new_document(block: NumberedLines) -> str | None:
 
 
 def declared(lines: Iterable[str], before: Declared) -> Declared:
-    """What holds after these lines. A field of ``Entity=`` is recognised by its name, GRP or eid, wherever it is."""
+    """Read what holds after these lines. A field of ``Entity=`` is recognised by its name, GRP or eid, wherever it
+    is."""
     for key, value in _comments(lines):
         if key == "global.columns":
             before = before._replace(columns=tuple(value.upper().split()))
@@ -106,7 +107,7 @@ _DECLARE = "name other ones before the first sentence, as in “# global.columns
 
 
 def word_lines(block: NumberedLines, columns: tuple[str, ...], name: str) -> SentenceLines:
-    """The words of a sentence: lines whose id is a plain integer. Limits are checked before parsing. Raises
+    """Return the words of a sentence: lines whose id is a plain integer. Limits are checked before parsing. Raises
     CorpusError, with the line."""
     lines = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
     check_words(sum(cells[0].strip().isdecimal() for _, cells in lines), block[0][0], name)

@@ -13,9 +13,11 @@ from mha_viz.corpus.rows import lines_of
 MOST_LINES = 1000
 FEW_COLUMNS = 4  # the fewest of a line that begins with the number of a word
 ROW_ID = re.compile(r"\d+(?:[-.]\d+)?")
-COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\b")
+COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\s*=")
 RUN = re.compile(r"\t| {2,}")
-TAG = re.compile(r"O|[BIESLU]-\S+")  # of a named entity or a chunk, at the end of a line
+TAG = re.compile(r"O|[BIESLU]-[A-Za-z]{2,}\S*")  # of a named entity or a chunk, at the end of a line
+MOST_TAGGED = 6  # columns of a line with a tag
+JSON = re.compile(r"""\s*(?:[\[{]\s*(?:["\[{]|$)|"[^"]*"\s*:|[\]}]+,?\s*$)""")
 
 
 class TableRow(NamedTuple):
@@ -26,7 +28,7 @@ class TableRow(NamedTuple):
 
 
 def first_lines(text: str) -> list[str]:
-    """The first lines of a text. Long texts are not split as a whole."""
+    """Return the first lines of a text. Long texts are not split as a whole."""
     end = 0
     for _ in range(MOST_LINES):
         end = text.find("\n", end) + 1
@@ -36,8 +38,8 @@ def first_lines(text: str) -> list[str]:
 
 
 def is_conllu(lines: Sequence[str]) -> bool:
-    """True for lines of CoNLL-U: some have ten columns, a comment says so, or most begin with the number of a word and
-    have columns, also where these are separated by spaces."""
+    """Return True for lines of CoNLL-U: some have ten columns, a comment says so, or most begin with the number of a
+    word and have columns, also where these are separated by spaces."""
     if any(line.count("\t") == 9 or COMMENT.match(line) for line in lines):
         return True
     rows = [row for _, row in _rows(lines)]
@@ -47,31 +49,53 @@ def is_conllu(lines: Sequence[str]) -> bool:
 
 
 def table_row(lines: Sequence[str]) -> TableRow | None:
-    """The first line of another table, which most lines look like; None for text."""
+    """Return the first line of another table, which most lines look like; None for text."""
     rows = _rows(lines)
-    for looks, is_row in _LOOKS.items():
-        numbers = [number for number, row in rows if is_row(row)]
+    for looks, rows_of in _LOOKS.items() if rows else ():
+        numbers = [
+            number for (number, _), is_row in zip(rows, rows_of([row for _, row in rows]), strict=True) if is_row
+        ]
         if 2 * len(numbers) > len(rows):
             return TableRow(numbers[0], looks)
     return None
 
 
-def _ends_with_tag(row: str) -> bool:
-    cells = row.split()
-    return len(cells) > 1 and TAG.fullmatch(cells[-1]) is not None
+def _tagged(rows: Sequence[str]) -> list[bool]:
+    """Tell which rows end with a tag, in as many columns as most; none where all tags are “O”, which is a word too, or
+    none is, as with “S-Bahn”; but in two columns."""
+    split = [row.split() for row in rows]
+    tagged = [1 < len(cells) <= MOST_TAGGED and TAG.fullmatch(cells[-1]) is not None for cells in split]
+    counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
+    count = counts.most_common(1)[0][0] if counts else 0
+    kinds = {cells[-1] == "O" for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged}
+    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1)
+    return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(split, tagged, strict=True)]
 
 
-_LOOKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+def _in_runs(rows: Sequence[str]) -> list[bool]:
+    """Tell which rows have as many columns as most, separated by several spaces; none of fewer than three rows."""
+    counts = [len(RUN.split(row.strip())) for row in rows]
+    ((count, _),) = Counter(counts).most_common(1)
+    return [len(rows) > 2 and count >= FEW_COLUMNS and each == count for each in counts]
+
+
+def _matching(is_row: Callable[[str], object]) -> Callable[[Sequence[str]], list[bool]]:
+    return lambda rows: [bool(is_row(row)) for row in rows]
+
+
+_LOOKS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
     {
-        "columns separated by tabs": lambda row: "\t" in row.strip(),
-        "words with tags behind them": _ends_with_tag,
-        "records of JSON": lambda row: row.lstrip().startswith('{"') and row.rstrip().endswith("}"),
+        "columns separated by tabs": _matching(lambda row: "\t" in row.strip()),
+        "words with tags behind them": _tagged,
+        "JSON": _matching(JSON.match),
+        "columns separated by “|”": _matching(lambda row: row.strip()[:1] == "|" == row.strip()[-1:] != row.strip()),
+        "columns separated by spaces": _in_runs,
     }
 )
 
 
 def _rows(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The lines that are neither blank nor comments, with their numbers."""
+    """Return the lines that are neither blank nor comments, with their numbers."""
     return [(number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
 
 
@@ -80,8 +104,8 @@ def _is_id(cell: str) -> bool:
 
 
 def _by_single_spaces(rows: Sequence[str]) -> bool:
-    """True where most lines begin with the number of a word and have as many columns, of which one is empty everywhere
-    (“_”) or holds the numbers of heads; one line alone may be a sentence of numbers."""
+    """Return True where most lines begin with the number of a word and have as many columns, of which one is empty
+    everywhere (“_”) or holds the numbers of heads; one line alone may be a sentence of numbers."""
     split = [row.split() for row in rows]
     for count, _ in Counter(map(len, split)).most_common(1):
         same = [cells for cells in split if len(cells) == count and _is_id(cells[0])]

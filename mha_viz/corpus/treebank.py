@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,8 +54,8 @@ class Sentence:
 
 
 class Declared(NamedTuple):
-    """What comments say of the lines that follow: ``columns`` in their order (``# global.columns``), and the place of
-    the chain among the fields of ``Entity=`` (``# global.Entity``), None if no field names it."""
+    """Declarations by comments for the lines that follow: ``columns`` in their order (``# global.columns``), and the
+    place of the chain among the fields of ``Entity=`` (``# global.Entity``), None if no field names it."""
 
     columns: tuple[str, ...] = CONLLU_COLUMNS
     chain: int | None = 0
@@ -79,7 +78,8 @@ START = PartStart()
 class Corpus:
     """Sentences in the order of their file. ``digest`` is the SHA-256 of the text.
 
-    ``has_trees`` and ``has_chains`` say what is annotated; ``left_out`` describes each annotation that was left out.
+    ``has_trees`` and ``has_chains`` say what is annotated; ``left_out`` describes each annotation that was left out;
+    ``not_given`` counts the words of sentences that are left out because all their words are “_”.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Corpus:
     has_trees: bool = False
     has_chains: bool = False
     left_out: tuple[str, ...] = ()
+    not_given: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,11 @@ class GapRow(NamedTuple):
     b: tuple[str, int, bool]
 
 
-def empty_forms(sentences: Iterable[Sentence]) -> tuple[int, int]:
-    """Count the words that are “_”, which stands for a word that is not given, and all words."""
-    forms = [word.form for sentence in sentences for word in sentence.words]
-    return forms.count(EMPTY), len(forms)
+def empty_forms(corpus: Corpus) -> tuple[int, int]:
+    """Count the words that are “_”, which stands for a word that is not given, and all words; those of sentences that
+    are left out because none of their words is given count as well."""
+    forms = [word.form for sentence in corpus.sentences for word in sentence.words]
+    return forms.count(EMPTY) + corpus.not_given, len(forms) + corpus.not_given
 
 
 def check_forms(name: str, empty: int, words: int) -> None:

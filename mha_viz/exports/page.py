@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from mha_viz.browser.bundle import page_style, script_alone, style
+from mha_viz.browser.promise import older_note
 from mha_viz.exports.letters import SANS, SERIF, page_fonts
 from mha_viz.files.assets import app_root
 from mha_viz.version import __version__
@@ -122,7 +123,7 @@ def html(policy: str, title: str, styles: str, body: Sequence[str], script: str)
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
-            f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n",
+            f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n{older_note()}",
             *body,
             "<noscript>This drawing is made by a script, which this browser does not run.</noscript>\n",
             f"{script}\n</body>\n</html>\n",

@@ -47,7 +47,7 @@ NOTHING_OF_A_TEXT: Mapping[str, Any] = {
 def roles_in_words(
     findings: Iterable[Finding], heads: int, layers: Sequence[int] = ()
 ) -> Mapping[Finding, Mapping[str, Any]]:
-    """What is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer;
+    """Return what is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer;
     ``layers``: their numbers, if they are not all layers of the model."""
     return {
         finding: {

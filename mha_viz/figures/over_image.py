@@ -37,7 +37,8 @@ DENSE = 0.85  # how much the colour of the largest weight covers the image
 
 BRACKETED = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
 NUMBER = re.compile(r"\d+")
-PLACE = re.compile(r"\(?\s*(\d{1,6})\s*,\s*(\d{1,6})\s*\)?")
+PLACE = re.compile(r"\(?\s*\d{1,6}\s*,\s*\d{1,6}\s*\)?")
+BETWEEN = re.compile(r"[\s,;:._x×/-]*(?:c|col|column)?[\s_]*", re.IGNORECASE)  # a row and a column
 
 COLUMNS = ("layer", "head", "row", "column", "value")
 Grey = npt.NDArray[np.float64]
@@ -69,17 +70,20 @@ def held_token(attention: Attention, view: View, columns: int | None) -> Held:
 
 
 def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
-    """The names of the patches by token: those with numbers and without brackets. Raises ShapeError for the tokens of a
-    text, which have other names, or were made by a tokenizer, and for names of two kinds, of which one is of other
-    tokens."""
+    """Return the names of the patches by token: those with numbers and without brackets. Raises ShapeError for the
+    tokens of a text, which have other names, or were made by a tokenizer, and for names of two kinds, of which one is
+    of other tokens."""
     names = {
         place: token.text
         for place, token in enumerate(text.tokens)
         if not token.special and not BRACKETED.fullmatch(token.text)
     }
     words = [name for name in names.values() if not any(map(str.isdigit, name))]
+    if not names and request_of(attention) is None:
+        problem = f"All {counted(len(text.tokens), 'token')} have names in brackets, or are special: none is a patch."
+        raise ShapeError(problem, "Name the patches by number, without brackets: “0,1”.")
     if words or not names or request_of(attention) is not None:
-        one = quoted((words or [*names.values()] or [""])[0])
+        one = quoted((words or [*names.values()] or [text.tokens[0].text])[0])
         raise ShapeError(
             f"The tokens are those of a text, such as {one}, and not patches of an image.",
             "Give what a vision transformer attends to (Attention.from_cache), with patches named by number: “0,1”.",
@@ -93,12 +97,11 @@ def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
 
 
 def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int, ...], int, int]:
-    """The tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from ``columns``, or
-    as a square. Raises ShapeError if they do not fill these."""
+    """Return the tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from
+    ``columns``, or as a square. Raises ShapeError if they do not fill these."""
     count, places = len(names), [*names]
-    matches = [PLACE.fullmatch(name) for name in names.values()]
-    at = [(int(match[1]), int(match[2])) for match in matches if match]
-    if len(at) == count:
+    at = _places_in([*names.values()])
+    if at:
         rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*at, strict=True))
         if columns not in (None, wide):
             raise ShapeError(f"The names of the patches say rows of {wide}, columns is {columns}.", "Leave it out.")
@@ -118,6 +121,23 @@ def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int,
             "Give columns=, or names “row,column” to the patches and in brackets, such as [REG1], to other tokens.",
         )
     return tuple(places), count // wide, wide
+
+
+def _places_in(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the row and column that names of one kind say, "0,1", "patch_0_1" or "r0c1", in the two numbers that are
+    not the same in all; empty if only one number is not. Raises ShapeError for other numbers, such as those of frames.
+    """
+    numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
+    varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
+    if PLACE.fullmatch(names[0]):
+        varying = [0, 1]
+    if len(varying) < 2:
+        return []
+    between = NUMBER.split(names[0])[varying[0] + 1]
+    if len(varying) > 2 or not BETWEEN.fullmatch(between):
+        problem = f"Names such as {quoted(names[0])} have several numbers that are not a row and a column."
+        raise ShapeError(problem, "Give the patches of one image, with names “row,column”.")
+    return [(int(row), int(column)) for row, column in numbers[:, varying]]
 
 
 def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:

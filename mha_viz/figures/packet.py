@@ -156,7 +156,7 @@ def packet(
     full = (drawn or attention.every_head()) if whole else full_heads(attention, wanted)
     special = attention.keys.special
     signed = QUANTITIES[attention.quantity].is_signed
-    layers, numbers = divmod(np.array([attention.place(head) for head in full]), attention.heads)
+    layers, numbers = divmod(np.array(attention.places(full)), attention.heads)
     parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
     header = _header(attention, full, start or OpenHead(str(attention.every_head()[0])), summary, everything)
     header |= {"coarse": True} if bits == COARSE_BITS else {}
@@ -333,7 +333,7 @@ def _header(
         **requested(attention),
         **({"in_model": of_model} if of_model != [*maps] else {}),
         **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
-        "full": [*map(attention.place, full)],
+        "full": attention.places(full),
         "metrics": thumbnails.metrics,
         "themes": _THEMES,
     } | ({"bins": thumbnails.bins} if thumbnails.bins else {})

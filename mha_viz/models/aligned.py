@@ -63,7 +63,7 @@ class AlignedTokenizer:
         """Texts are never filled up here."""
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of pieces."""
+        """Return the text of pieces."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
     def to_str(self) -> str:
@@ -85,8 +85,8 @@ class AlignedTokenizer:
             )
 
     def encode(self, text: str | Sequence[str], pair: str | None = None, is_pretokenized: bool = False) -> Encoding:
-        """The pieces of a text and of a second one, or of a list of words. Raises TextError where the pieces cannot be
-        found in the text."""
+        """Return the pieces of a text and of a second one, or of a list of words. Raises TextError where the pieces
+        cannot be found in the text."""
         words = list(text) if is_pretokenized else None
         parts = [self._of_words(words) if words is not None else self._of_text(str(text))]
         parts += [] if pair is None else [self._of_text(pair)]
@@ -148,7 +148,7 @@ class AlignedTokenizer:
 
 
 def _places(ids: Sequence[int], parts: Sequence[Sequence[int]]) -> list[int]:
-    """Where each part begins among all pieces, after those that are added."""
+    """Find where each part begins among all pieces, after those that are added."""
     places, after = list[int](), 0
     for part in parts:
         start = next(at for at in range(after, len(ids) + 1) if list(ids[at : at + len(part)]) == list(part))
@@ -166,7 +166,8 @@ class _Folded:
         self.signs, self.places = "".join(sign for sign, _ in pairs), [place for _, place in pairs]
 
     def span(self, start: int, end: int) -> _Span:
-        """Of the text between two places in ``signs``; with the marks that belong to its last character."""
+        """Return the piece of the text between two places in ``signs``; with the marks that belong to its last
+        character."""
         if start == end:
             at = self.places[start] if start < len(self.places) else len(self.text)
             return at, at
@@ -196,7 +197,7 @@ def _fold(written: str) -> str:
 def spans_of_pieces(
     text: str, names: Sequence[str], unknown: str | None = None, rewritten: int = REWRITTEN
 ) -> list[_Span] | None:
-    """The span in the text of each piece, of which ``names`` are the names; None where they do not follow it.
+    """Return the span in the text of each piece, of which ``names`` are the names; None where they do not follow it.
 
     Pieces that stand for something else than what was typed, such as a user or an address, at most ``rewritten`` of
     them, share the span of that, up to the first word after which text and pieces agree.
@@ -231,7 +232,7 @@ def spans_of_pieces(
 
 
 def _ends(folded: _Folded, written: Sequence[str | None], at: int, piece: int, most: int) -> Iterator[tuple[int, int]]:
-    """Where text and pieces may agree again: after the fewest words, and then the fewest pieces."""
+    """Find where text and pieces may agree again: after the fewest words, and then the fewest pieces."""
     first = bisect_right(folded.boundaries, at)
     for end in folded.boundaries[first : first + WORDS_REWRITTEN]:
         for later in range(piece + 1, min(len(written), piece + most) + 1):

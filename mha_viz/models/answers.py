@@ -209,7 +209,7 @@ def _opened(encoder: Encoder) -> Any:
 @cache
 def _states() -> Any:
     """The class of what stands for the output of a model's layers."""
-    from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+    from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
 
     # Longformer asks for the first of these, Mixtral and Qwen with experts for the second.
     more = [(name, Any, field(default=None)) for name in ("global_attentions", "router_logits")]

@@ -19,6 +19,7 @@ import torch
 from mha_viz.attention import Weights
 from mha_viz.attention.steps import Row, Step
 from mha_viz.models.families import FAMILIES, is_listed
+from mha_viz.models.transformers_parts import calls_registered, check_function
 from mha_viz.text import clean
 
 NAME = "mha_capture"  # the attn_implementation with which models are loaded
@@ -32,8 +33,14 @@ SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
 
 
 def implementation(family: str) -> str:
-    """The attn_implementation to load a model of a family with: some are rewritten afterwards, others have no row."""
-    return "eager" if not is_listed(family) or (family in FAMILIES and FAMILIES[family].rewritten) else NAME
+    """Return the attn_implementation to load a model of a family with: some are rewritten afterwards, others have no
+    row."""
+    return "eager" if not is_listed(family) or is_rewritten(family) else NAME
+
+
+def is_rewritten(family: str) -> bool:
+    """Tell whether this package computes the attention of a family with the installed transformers."""
+    return family in FAMILIES and FAMILIES[family].rewritten and not calls_registered(family)
 
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # queries, keys and values, [sentence, head, n, d_head] each
@@ -235,9 +242,10 @@ def _eager_attention(
     module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The family's own eager attention function, found in the module that defines the layer's class."""
-    result: tuple[torch.Tensor, torch.Tensor] = sys.modules[type(module).__module__].eager_attention_forward(
-        module, *tensors, **options
-    )
+    source = type(module).__module__
+    if not hasattr(sys.modules[source], "eager_attention_forward"):
+        check_function(source)
+    result: tuple[torch.Tensor, torch.Tensor] = sys.modules[source].eager_attention_forward(module, *tensors, **options)
     return result
 
 

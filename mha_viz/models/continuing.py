@@ -72,7 +72,7 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
 
 
 def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> str:
-    """The text of the pieces, as they follow the prompt, without a character whose last bytes are missing."""
+    """Return the text of the pieces, as they follow the prompt, without a character whose last bytes are missing."""
     decode = encoder.vocabulary.decode
     options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     start, whole = (str(decode(ids, **options)) for ids in ([*prompt], [*prompt, *pieces]))

@@ -17,7 +17,7 @@ from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
 from mha_viz.attention.steps import Step, read_as
 from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, ShapeError, TextError, check_kind, shorten_value
-from mha_viz.model_names import quote_model, short_name
+from mha_viz.model_names import quote_model
 from mha_viz.models import capture, cores, linear, many
 from mha_viz.models.bert import open_bert
 from mha_viz.models.capture import Tap
@@ -29,8 +29,9 @@ from mha_viz.models.many import Pieces, Prepared
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces
+from mha_viz.models.transformers_parts import layers_unseen
 from mha_viz.request import DTYPES
-from mha_viz.text import WordPieces, clean
+from mha_viz.text import TokenizedText, WordPieces, clean
 
 __all__ = ["Encoder"]
 
@@ -61,7 +62,7 @@ class Encoder(InParts, LoadedModel):
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
-        """The number of layers, and of heads in each."""
+        """Return the number of layers, and of heads in each."""
         return layers(model.config), model.config.num_attention_heads
 
     @classmethod
@@ -157,7 +158,11 @@ class Encoder(InParts, LoadedModel):
         read = self.pieces(text, pair, words)
         weights, used = self._run(read, tap)
         made = read_as(words, *self.how, *used.steps(), prefix=self.prefix)
-        return Attention(self.name, self.revision, read.tokenized(), weights, made=made), used
+        return self.reading(read.tokenized(), weights, made), used
+
+    def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
+        """Return a reading of a text from the weights of a pass, [layer, head, query, key]."""
+        return Attention(self.name, self.revision, text, weights, made=made)
 
     def trace(self, text: str, pair: str = "", layer: int | AnyHead = 0, words: Sequence[str] = ()) -> Trace:
         """Every number between the input of one layer's attention and its output.
@@ -248,9 +253,7 @@ class Encoder(InParts, LoadedModel):
         """The attention of every head on a sentence that is given as words. Raises the errors of :meth:`read_words`."""
         read = self.read_words(forms)
         weights = self.batch([read])[:, :, 0]
-        return Attention(
-            self.name, self.revision, read.tokenized(), weights, made=read_as(forms, *self.how, prefix=self.prefix)
-        )
+        return self.reading(read.tokenized(), weights, read_as(forms, *self.how, prefix=self.prefix))
 
     def batch(self, sentences: Sequence[Pieces]) -> Weights:
         """[layer, head, sentence, query, key] for sentences with equally many pieces, in one pass. The numbers of a
@@ -295,10 +298,7 @@ class Encoder(InParts, LoadedModel):
         with _one_pass, torch.inference_mode(not tap.differentiable), capture.tapped(tap):
             states = self._straight(tap, **inputs) if self._straight else self._model(**inputs).last_hidden_state
         if tap.seen != self.layers:
-            raise ModelUnsupported(
-                f"{short_name(self.name)} shows the attention of {tap.seen} of its {self.layers} layers.",
-                self.otherwise,
-            )
+            raise layers_unseen(self.name, self.family, tap.seen, self.layers)
         return states.float()
 
     def _prepare(self) -> None:
@@ -314,6 +314,6 @@ class Encoder(InParts, LoadedModel):
         """[layer, head, query, key] of a first sentence. Raises ModelUnsupported for rows that do not sum to 1."""
         try:
             probe = self._tokenizer.read(_PROBE)
-            return Attention(self.name, self.revision, probe.tokenized(), self._run(probe, Tap)[0]).weights
+            return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
         except ShapeError as error:
             raise ModelUnsupported(f"{quote_model(self.name)}: {error.problem}", self.otherwise) from error

@@ -31,6 +31,7 @@ from mha_viz.models.in_parts import InParts
 from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.stacks import SourceStack, TargetStack
 from mha_viz.models.tokenizer import TextPieces, Tokenizer
+from mha_viz.models.transformers_parts import layers_unseen
 from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
 from mha_viz.text import Piece
 
@@ -65,7 +66,7 @@ class EncoderDecoder(LoadedModel):
 
     @classmethod
     def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
-        """The number of layers, and of heads in each, of the encoder and of the decoder."""
+        """Return the number of layers, and of heads in each, of the encoder and of the decoder."""
         stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
         return [(int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]]
 
@@ -259,10 +260,7 @@ class EncoderDecoder(LoadedModel):
         tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
         self._through_part(source, target, part, tap)
         if tap.taken != layers:
-            raise ModelUnsupported(
-                f"{short_name(self.name)} shows the attention of {tap.taken} of its {layers} layers.",
-                "Choose another model.",
-            )
+            raise layers_unseen(self.name, self.family, tap.taken, layers)
         weights = tap.fetched()
         weights.flags.writeable = False
         return weights

@@ -68,7 +68,7 @@ class Family(NamedTuple):
     package computes the attention (:mod:`mha_viz.models.rewritten`), and the paths are those of its own modules.
     ``wordless``: why a model with weights for words cannot be asked for one; empty where it can. ``adjacent``: numbers
     2i and 2i + 1 of queries and keys are turned together, not i and i + r/2. ``crossing``: its keys and values are made
-    of what another stack puts out.
+    of what another stack puts out. ``sines_first``: ``holder`` is given sines before cosines, one for two numbers.
     """
 
     holder: str
@@ -92,6 +92,7 @@ class Family(NamedTuple):
     wordless: str = ""
     adjacent: bool = False
     crossing: bool = False
+    sines_first: bool = False
 
 
 _SEPARATE = ("query", "key", "value")
@@ -235,6 +236,7 @@ FAMILIES = MappingProxyType(  # by "model_type" in config.json
             rotary=True,
             rewritten=True,
             adjacent=True,
+            sines_first=True,
         ),
         "llama": _LLAMA,
         "longformer": _BERT._replace(straight=False, causal=False, rewritten=True),
@@ -338,12 +340,12 @@ BY_HAND = (
 
 
 def is_listed(family: str) -> bool:
-    """Whether a family has a row; of all others only the weights are read (:mod:`mha_viz.models.unlisted`)."""
+    """Tell whether a family has a row; of all others only the weights are read (:mod:`mha_viz.models.unlisted`)."""
     return family in FAMILIES or family in ENCODER_DECODERS
 
 
 def weights_only(family: str) -> ModelUnsupported:
-    """The error where more is asked of a model without a row than its weights."""
+    """Return the error where more is asked of a model without a row than its weights."""
     return ModelUnsupported(
         f"Of models of the family {family} only the attention weights are read (weights only): norms, parts of a "
         "score, switching heads off, predictions and the steps inside a head need a row that says where a family keeps "
@@ -353,8 +355,8 @@ def weights_only(family: str) -> ModelUnsupported:
 
 
 def family_of(config: Any, attention: int = 0) -> Family:
-    """The family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's. Raises
-    ModelUnsupported for a family without a row."""
+    """Return the family of a model of one stack, or of a stack of a model of two. ``attention``: which of a decoder's.
+    Raises ModelUnsupported for a family without a row."""
     if config.model_type in FAMILIES:
         return FAMILIES[config.model_type]
     if config.model_type not in STACKS:

@@ -127,7 +127,7 @@ def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Fac
 
 
 def config_of_text(config: Json) -> Json:
-    """The config of the model that reads text, inside that of one that reads images or sound, too."""
+    """Return the config of the model that reads text, inside that of one that reads images or sound, too."""
     inner = config.get("text_config")
     return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 import torch
@@ -51,20 +52,26 @@ def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> lis
     """The tokens that the model generates for a ``source``, [1, n], after the one that a target begins with: at most
     ``most``, without the one that ends it. Among equally probable tokens the first is chosen, so that the same source
     always gives the same target."""
-    from transformers.modeling_outputs import BaseModelOutput  # 3 s, where none of its models is open
+    from mha_viz.models.transformers_parts import BaseModelOutput  # transformers, where one of its models is open
 
     written: list[int] = []
+    name = _name_of_cache(model)
     with torch.inference_mode():
         read = model.get_encoder()(input_ids=source)
         states, cache, last = BaseModelOutput(last_hidden_state=read.last_hidden_state), None, writing.start
         while len(written) < most:
             given = torch.tensor([[last]], device=model.device)
-            step = model(encoder_outputs=states, decoder_input_ids=given, past_key_values=cache, use_cache=True)
-            last, cache = _next(step.logits[0, -1], writing, is_first=not written), step.past_key_values
+            step = model(encoder_outputs=states, decoder_input_ids=given, use_cache=True, **{name: cache})
+            last, cache = _next(step.logits[0, -1], writing, is_first=not written), step[name]
             if last in writing.ends:
                 break
             written.append(last)
     return written
+
+
+def _name_of_cache(model: Any) -> str:
+    """Name what the installed transformers calls the keys and values of the tokens before, given and returned."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"  # until 5.23
 
 
 def _next(logits: torch.Tensor, writing: Writing, is_first: bool) -> int:

@@ -51,6 +51,7 @@ class LoadedModel(ABC):
         self.family: str = config.model_type
         self.layers, self.heads = shape
         self.layer_numbers = every_layer(self.layers)  # by which heads are named
+        self.has_sinks = False  # whether its rows leave a share to learned sinks
         self.d_model = int(own_or_decoder_s(config, "hidden_size"))
         self.limit = piece_limit(model, vocabulary, self.layers * self.heads)  # pieces, including special ones
         self.bytes = sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
@@ -66,6 +67,15 @@ class LoadedModel(ABC):
     def has_every_layer(self) -> bool:
         """Whether all layers of the model have attention, so that these are 0, 1, …"""
         return self.layer_numbers == every_layer(self.layers)
+
+    def check_rows(self) -> None:
+        """Raise ModelUnsupported for a model whose rows leave a share to learned sinks, over a corpus."""
+        if self.has_sinks:
+            raise ModelUnsupported(
+                f"{quote_model(self.name)} leaves a share of each row to learned sinks, for which no measure over a "
+                "corpus is defined.",
+                "Look at single texts, or choose another model.",
+            )
 
     def check_every_layer(self, what: str) -> None:
         """Raise ModelUnsupported, with ``what`` cannot be measured, for a model of which only some layers have

@@ -36,7 +36,7 @@ ModelOrName: TypeAlias = str | os.PathLike[str] | AnyModel  # a path is that of 
 
 
 def name_of(model: ModelOrName) -> str:
-    """The name of a model; of a path, the absolute one, also of a folder that is named without "./"."""
+    """Return the name of a model; of a path, the absolute one, also of a folder that is named without "./"."""
     if isinstance(model, os.PathLike):
         return str(Path(model).expanduser().absolute())
     return model.name if isinstance(model, Encoder | EncoderDecoder) else model

@@ -137,12 +137,6 @@ def batches(texts: Sequence[Prepared], heads: int, batch_words: int) -> list[lis
 def _batch(encoder: Encoder, texts: Sequence[Prepared]) -> list[Attention]:
     weights = read_only(encoder.batch(texts))  # [layer, head, text, query, key]
     return [
-        Attention(
-            encoder.name,
-            encoder.revision,
-            text.tokens,
-            read_only(np.ascontiguousarray(weights[:, :, at])),
-            made=text.made,
-        )
+        encoder.reading(text.tokens, read_only(np.ascontiguousarray(weights[:, :, at])), text.made)
         for at, text in enumerate(texts)
     ]

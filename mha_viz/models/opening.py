@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from transformers import (
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
     MODEL_MAPPING,
-    AttentionInterface,
     AutoConfig,
     AutoModel,
     AutoModelForSeq2SeqLM,
@@ -23,8 +23,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
-from transformers.utils import logging as transformers_logging
 
 from mha_viz import process
 from mha_viz.errors import ModelBroken, ModelUnsupported
@@ -35,6 +33,13 @@ from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_list
 from mha_viz.models.folder import MAX_CONFIG_BYTES, check_described, no_attention, read_object, weight_files
 from mha_viz.models.rewritten import rewrite
 from mha_viz.models.shards import of_other_type
+from mha_viz.models.transformers_parts import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    check_family,
+    eager_mask,
+    transformers_logging,
+)
 from mha_viz.quotes import quoted
 
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
@@ -107,7 +112,7 @@ def untrained(config: Any, dtype: torch.dtype) -> Any:
 
 
 def _config(folder: Path, name: str, mapping: Any) -> Any:
-    """The config of a model that transformers has. Raises ModelUnsupported for others."""
+    """Return the config of a model that transformers has. Raises ModelUnsupported for others."""
     try:
         config = AutoConfig.from_pretrained(folder, **_LOCAL)
     except ValueError as error:
@@ -121,6 +126,7 @@ def _config(folder: Path, name: str, mapping: Any) -> Any:
             f"{quote_model(name)} ({config.model_type}) is not a model that reads text and returns attention.", BY_HAND
         )
     text = getattr(config, "text_config", None) or config
+    check_family(text.model_type)
     parts = (text, getattr(text, "encoder", None), getattr(text, "decoder", None))
     if not any(getattr(part, "num_attention_heads", 0) for part in parts):
         raise no_attention(quote_model(name), text.model_type)
@@ -149,7 +155,7 @@ def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
 
 
 def _part(model: Any, config: Any, name: str) -> Any:
-    """The model of the text inside a larger one. Raises ModelUnsupported if there is none."""
+    """Return the model of the text inside a larger one. Raises ModelUnsupported if there is none."""
     inner = [
         part for part in model.modules() if isinstance(part, PreTrainedModel) and type(part.config) is type(config)
     ]
@@ -161,7 +167,7 @@ def _part(model: Any, config: Any, name: str) -> Any:
 def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any, bool]:
     """An encoder–decoder with its language-model head, the tokenizers of its source and of its target, and whether its
     files contain everything that generation needs."""
-    config = _config(folder, name, AutoModelForSeq2SeqLM._model_mapping)
+    config = _config(folder, name, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)
     _check_dtype(config.model_type, name, dtype)
     if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
         raise ModelUnsupported(

@@ -106,12 +106,12 @@ class Opened:
         return inspect.signature(self._place.holder.forward).bind(*arguments, **named).arguments
 
     def _turned(self, _: Any, named: dict[str, Any]) -> _Turns:
-        """The rotations that the layer is given, or, in GPT-J, looks up by position."""
-        if "position_embeddings" in named:
-            cos, sin = named["position_embeddings"]
-        else:
-            rows = self._place.holder.embed_positions[named["position_ids"]]
-            sin, cos = rows.repeat_interleave(2, -1).chunk(2, -1)
+        """Return the rotations that the layer is given, or, in GPT-J until transformers 5.23, looks up by position."""
+        turns: Any = named.get("position_embeddings")
+        if self._family.sines_first:
+            turns = turns or self._place.holder.embed_positions[named["position_ids"]].chunk(2, -1)
+            turns = [numbers.repeat_interleave(2, -1) for numbers in turns[::-1]]
+        cos, sin = turns
         return _Turns(cos, sin, named["attention_mask"])
 
     def _hook_before(self, module: Any, name: str, takes: Callable[[Any, Any], Any]) -> Any:

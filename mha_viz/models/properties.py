@@ -41,7 +41,7 @@ def torch_dtype(dtype: str) -> torch.dtype:
 
 
 def own_or_decoder_s(config: Any, number: str) -> int:
-    """A number of a config, or of its decoder's if each stack has a config of its own."""
+    """Return a number of a config, or of its decoder's if each stack has a config of its own."""
     stated = getattr(config, number, None)
     return int(getattr(config.decoder, number) if stated is None else stated)
 

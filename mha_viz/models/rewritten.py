@@ -19,7 +19,7 @@ _NEVER = 1e30  # XLNet subtracts this from the scores of masked positions
 def rewrite(model: Any) -> Any:
     """The model, with its attention modules replaced by those of this file if its family needs that."""
     made = _MADE.get(model.config.model_type)
-    if made is None:
+    if made is None or not capture.is_rewritten(model.config.model_type):
         return model
     family = FAMILIES[model.config.model_type]
     for layer in range(layers(model.config)):
@@ -28,7 +28,7 @@ def rewrite(model: Any) -> Any:
         if made is _Falcon:
             block = model.get_submodule(holder.rpartition(".")[0])
             block.mlp.register_forward_hook(_as_many)
-    if hasattr(model, "_pad_to_window_size"):  # Longformer: windows that are cut from one matrix need no padding
+    if made is _Longformer:  # windows that are cut from one matrix need no padding
         model._pad_to_window_size = _unpadded
     return model
 

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from mha_viz.attention.steps import WEIGHTS_ONLY, Step, step_of_layers
+from mha_viz.attention import Attention, Weights, sinks
+from mha_viz.attention.steps import REST_AS_SINK, WEIGHTS_ONLY, Step, step_of_layers
+from mha_viz.attention.tensors import read_only
 from mha_viz.errors import MhaVizError, ModelUnsupported
 from mha_viz.model_names import quote_model
 from mha_viz.models import cores
@@ -21,6 +23,7 @@ from mha_viz.models.encoder_decoder import EncoderDecoder, PartTap
 from mha_viz.models.families import BY_HAND, weights_only
 from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import CROSS, DECODER, ENCODER
+from mha_viz.text import TokenizedText
 
 _FIELDS = {ENCODER: "encoder_attentions", DECODER: "decoder_attentions", CROSS: "cross_attentions"}
 
@@ -33,7 +36,8 @@ class Unlisted(Encoder):
     def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
         super().__init__(model, tokenizer, name, revision, device)
         self.layer_numbers = _attending(model.config)
-        self.how = (WEIGHTS_ONLY, *step_of_layers(self.layer_numbers))
+        self.has_sinks = any(path.endswith(".sinks") for path, _ in model.named_parameters())
+        self.how = (WEIGHTS_ONLY, *step_of_layers(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
 
     @classmethod
     def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
@@ -60,9 +64,19 @@ class Unlisted(Encoder):
         states: torch.Tensor = outputs.last_hidden_state
         return states.float()
 
+    def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
+        """As :meth:`Encoder.reading`; of a model with learned sinks, with their share as the last column, which is what
+        transformers leaves out of each row."""
+        if not self.has_sinks:
+            return super().reading(text, weights, made)
+        left = np.maximum(1 - weights.sum(axis=3, keepdims=True), 0)
+        whole = read_only(np.concatenate([weights, left], axis=3))
+        return Attention(self.name, self.revision, text, whole, made=made, keys=sinks.add_key(text))
+
     def _prepare(self) -> None:
         """Run once, so that a model that cannot be drawn is refused now; whether it is causal is seen."""
-        self.causal = not np.triu(self._first_weights(), 1).any()
+        weights = self._first_weights()
+        self.causal = not np.triu(weights[..., : weights.shape[2]], 1).any()
 
 
 class UnlistedEncoderDecoder(EncoderDecoder):
@@ -107,7 +121,7 @@ class UnlistedEncoderDecoder(EncoderDecoder):
 
 
 def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
-    """What a part of a model puts out for texts without padding. Raises ModelUnsupported with what stops it."""
+    """Return what a part of a model puts out for texts without padding. Raises ModelUnsupported with what stops it."""
     accepts = inspect.signature(part.forward).parameters
     if "input_ids" not in accepts:
         raise ModelUnsupported(f"{quote_model(name)} reads no text.", "Choose a model that reads text.")
@@ -150,7 +164,7 @@ def _maps(outputs: Any, field: str, name: str) -> list[torch.Tensor]:
 
 
 def _attending(config: Any) -> tuple[int, ...]:
-    """The numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
+    """Return the numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
     way."""
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
     others = [kind != "hybrid" and ("attention" not in kind or "linear" in kind) for kind in kinds]

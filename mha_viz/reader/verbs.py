@@ -105,7 +105,7 @@ def question(models: Models, request: Request) -> Question:
 
 
 def continuation(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
-    """What a causal model writes after a text, some pieces further than ``before`` (``models.continuing``)."""
+    """Return what a causal model writes after a text, some pieces further than ``before`` (``models.continuing``)."""
     from mha_viz.models.continuing import write_more
 
     return write_more(_model(models, request), request.text, words, before, steps)

@@ -4,12 +4,13 @@ import signal
 import sys
 
 from mha_viz.errors import MhaVizError
+from mha_viz.library_parts import check_parts
 from mha_viz.serving.ends import end_server
-from mha_viz.serving.streamlit_parts import check_parts
+from mha_viz.serving.streamlit_parts import PARTS
 
 signal.signal(signal.SIGINT, end_server)  # before libraries are imported, for seconds
 try:
-    check_parts()  # before anything of Streamlit's is imported
+    check_parts(PARTS)  # before anything of Streamlit's is imported
 except MhaVizError as error:
     print(f"mha-viz: {error}", file=sys.stderr)
     sys.exit(2)

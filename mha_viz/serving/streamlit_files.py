@@ -15,16 +15,19 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import file_util
 
+from mha_viz.browser.promise import older_note_with_style
 from mha_viz.serving.paths import below, pages
 
 _CODE = ("static/js/*", "static/css/*")
+_OLDER = older_note_with_style().encode()
 _ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # what Streamlit loads when it has to draw the first of a kind
 _IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 
 
 class StreamlitFiles:
     """ASGI middleware that compresses each file when it is first asked for, and keeps it; the pages name what they draw
-    with, so that it does not wait for a server that is busy with their first run."""
+    with, so that it does not wait for a server that is busy with their first run, and tell an older browser why nothing
+    is drawn."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._pages = app, pages()
@@ -36,16 +39,24 @@ class StreamlitFiles:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
-            await self._app(scope, receive, self._preloading(send))
+            await self._app(scope, receive, self._completing(send) if scope["method"] == "GET" else send)
         elif path in self._files and _may_be_compressed(scope):
             await self._answer(path, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _preloading(self, send: Send) -> Send:
+    def _completing(self, send: Send) -> Send:
+        is_whole = False
+
         async def sending(message: Message) -> None:
-            if message.get("status") == 200:
-                MutableHeaders(scope=message).append("link", self._preload)
+            nonlocal is_whole
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                is_whole = True
+                headers = MutableHeaders(scope=message)
+                headers.append("link", self._preload)
+                headers["content-length"] = str(int(headers["content-length"]) + len(_OLDER))
+            elif is_whole and not message.get("more_body"):
+                message = {**message, "body": message.get("body", b"") + _OLDER}
             await send(message)
 
         return sending

@@ -1,48 +1,18 @@
 """List what this app replaces in Streamlit, and what it reads there that Streamlit does not promise to keep.
 
-A row names it by where it is, so that the table can be checked before anything of it is imported. A replacement is made
-from what it replaces when it is installed; several of one function therefore follow one another.
+A row is checked before anything of it is imported (:mod:`mha_viz.library_parts`). A replacement is made from what it
+replaces when it is installed; several of one function therefore follow one another.
 """
 
 from __future__ import annotations
 
-import dis
-import inspect
 import logging
 import pkgutil
-from collections.abc import Iterator, Sequence
-from importlib.metadata import version
-from types import FunctionType
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-from mha_viz.errors import SettingError
+from mha_viz.library_parts import LibraryPart, lacks, lost_without, remedy
 
 _LOG = logging.getLogger(__name__)
-
-TESTED = {"streamlit": ">=1.67,<1.68", "uvicorn": ">=0.54,<0.55"}  # with which the tests pass
-
-
-class LibraryPart(NamedTuple):
-    """A name in a module or a class (``module:Class``).
-
-    ``loss`` says what is lost without it if it only improves something: all rows with the same loss are then left out
-    together. Without ``loss`` it protects data or people, or nothing works without it. ``arguments`` are those of a
-    function; ``made_by`` makes what replaces it from what it replaces.
-    """
-
-    owner: str
-    name: str
-    why: str
-    loss: str = ""
-    made_by: str = ""
-    arguments: str = ""
-    upstream: str = ""  # the issue there, where there is one
-
-    @property
-    def label(self) -> str:
-        """The name as in a sentence."""
-        return f"{self.owner.replace(':', '.').rpartition('.')[2]}.{self.name}"
-
 
 _SESSION = "streamlit.runtime.app_session:AppSession"
 _FILES = "streamlit.runtime.media_file_manager:MediaFileManager"
@@ -228,79 +198,23 @@ PARTS: tuple[LibraryPart, ...] = (
 )
 
 
-def check_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
-    """Refuse a Streamlit without a part that protects data or people. Raises SettingError."""
-    missing = [part for part in parts if not part.loss and not _is_there(part)]
-    if missing:
-        others = f" So it is with {len(missing) - 1} more." if missing[1:] else ""
-        raise SettingError(f"{_lacks(missing[0])}{others}", _remedy(missing[0]))
-
-
 def install_parts(parts: Sequence[LibraryPart] = PARTS) -> None:
     """Replace what is to be replaced. What only improves something is left out, with one line in the log, if a part of
     it is missing."""
     losses = lost_without(parts)
     for loss, missing in losses.items():
-        _LOG.warning("%s %s %s", _lacks(missing), loss, _remedy(missing))
+        _LOG.warning("%s %s %s", lacks(missing), loss, remedy(missing))
     for part in parts:
         if part.made_by and part.loss not in losses:
             owner = pkgutil.resolve_name(part.owner)
             setattr(owner, part.name, pkgutil.resolve_name(part.made_by)(getattr(owner, part.name)))
 
 
-def lost_without(parts: Sequence[LibraryPart] = PARTS) -> dict[str, LibraryPart]:
-    """Return what is lost with this Streamlit, and for each the first part that is missing."""
-    return {part.loss: part for part in reversed(parts) if part.loss and not _is_there(part)}
-
-
 def has_error_sentences() -> bool:
     """Whether a page can answer a value that no control can send."""
-    return _ERRORS not in lost_without()
+    return _ERRORS not in lost_without(PARTS)
 
 
 def has_component_files() -> bool:
     """Whether the code of drawings can be served as files."""
-    return _COMPONENTS not in lost_without()
-
-
-def _lacks(part: LibraryPart) -> str:
-    package = part.owner.partition(".")[0]
-    return f"{package} {version(package)} has no {part.label} as mha_viz needs it ({part.why})."
-
-
-def _remedy(part: LibraryPart) -> str:
-    package = part.owner.partition(".")[0]
-    return f'The versions that work: pip install "{package}{TESTED[package]}".'
-
-
-def _is_there(part: LibraryPart) -> bool:
-    try:
-        owner = pkgutil.resolve_name(part.owner)
-    except (ImportError, AttributeError):
-        return False
-    there = getattr(owner, part.name, None)
-    if there is None:
-        return part.name in {name for code in _codes(owner) for name in _set_in(code)} | _declared(owner)
-    if part.made_by or part.arguments:
-        return _arguments(there) == part.arguments
-    return True
-
-
-def _arguments(function: Any) -> str:
-    """The names of a function's arguments; of one that has been replaced, those of the first."""
-    return ", ".join(inspect.signature(function).parameters)
-
-
-def _codes(owner: Any) -> Iterator[FunctionType]:
-    for kind in getattr(owner, "__mro__", ()):
-        yield from (member for member in vars(kind).values() if isinstance(member, FunctionType))
-
-
-def _set_in(function: FunctionType) -> Iterator[str]:
-    """The attributes that a method sets."""
-    return (step.argval for step in dis.get_instructions(function) if step.opname == "STORE_ATTR")
-
-
-def _declared(owner: Any) -> set[str]:
-    """The attributes that a class declares without a value."""
-    return {name for kind in getattr(owner, "__mro__", ()) for name in vars(kind).get("__annotations__", {})}
+    return _COMPONENTS not in lost_without(PARTS)

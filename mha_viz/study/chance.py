@@ -122,7 +122,7 @@ def _of_kinds(
     show: Callable[[Progress], None],
     cluster: OnCluster | None,
 ) -> list[int]:
-    """How many roles the corpora name, and how many each draw of other words of the same kind."""
+    """Count how many roles the corpora name, and how many each draw of other words of the same kind."""
     folders = [None if resume is None else Path(resume) / f"{FOLDER}{number}" for number in range(len(sources))]
     sums = []
     for number, (source, opened, folder) in enumerate(zip(sources, corpora, folders, strict=True)):
@@ -145,7 +145,7 @@ def _of_permutations(
     batch: int,
     show: Callable[[Progress], None],
 ) -> list[int]:
-    """How many roles the corpora name, and how many each permutation of them."""
+    """Count how many roles the corpora name, and how many each permutation of them."""
     studies, counts = len(corpora) * (1 + draws), list[int]()
     for draw in range(1 + draws):
         profiles: list[Profile] = []

@@ -69,8 +69,8 @@ class OfKinds(NamedTuple):
 
 
 def roles_of_draws(kind: OfKinds, measured: Sequence[Sums]) -> list[int]:
-    """How many roles of syntax the trees as they are name, and how many each draw: those that all corpora, of which
-    each has its sums in ``measured``, establish or, if there is one, that it suggests."""
+    """Count how many roles of syntax the trees as they are name, and how many each draw: those that all corpora, of
+    which each has its sums in ``measured``, establish or, if there is one, that it suggests."""
     named = [[_named(sums, draw, kind.by_half) for draw in range(kind.draws + 1)] for sums in measured]
     return [len(frozenset.intersection(*of_draw)) for of_draw in zip(*named, strict=True)]
 

@@ -27,6 +27,7 @@ class Plan(NamedTuple):
 def plan(encoder: Encoder, corpus: Corpus, first: int = 0) -> Plan:
     """Split every sentence into pieces and, for coreference, pack consecutive sentences into chunks. ``first``: the
     number of the first sentence, for a part of a corpus."""
+    encoder.check_rows()
     sentences: list[WordPieces | None] = []
     left_out: list[str] = []
     for number, sentence in enumerate(corpus.sentences):

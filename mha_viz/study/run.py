@@ -8,6 +8,7 @@ integers, and sums over sentences are float64.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -158,7 +159,7 @@ class Run:
         self.done = 0
         of_model = [models[0].name, models[0].revision]
         self.key = json.dumps([of_model, corpus.digest, SEED, list(self.models), *kind.definition()])
-        self._saved = time.monotonic()
+        self._saved = -math.inf  # the first sums are saved at once: a study that begins slowly loses nothing
 
     def check(self) -> None:
         """Raise CorpusError if there is nothing to measure."""

@@ -11,7 +11,7 @@ SKINS = range(0x1F3FB, 0x1F400)  # colours of a picture, which are part of it
 
 
 def clean(text: str) -> str:
-    """The text with characters that no tokenizer or page can process (lone surrogates, NUL) replaced by U+FFFD.
+    """Return the text with characters that no tokenizer or page can process (lone surrogates, NUL) replaced by U+FFFD.
 
     One character stays one character, so that spans still refer to the typed text. Raises TextError for a value that is
     not a string.
@@ -24,37 +24,38 @@ def clean(text: str) -> str:
 
 
 def is_punctuation(text: str) -> bool:
-    """True if every character is Unicode punctuation (category P*); False for empty text."""
+    """Return True if every character is Unicode punctuation (category P*); False for empty text."""
     return bool(text) and all(unicodedata.category(c).startswith("P") for c in text)
 
 
 def is_accent(character: str) -> bool:
-    """True for marks that belong to a letter: accents and vowel signs (category M*)."""
+    """Return True for marks that belong to a letter: accents and vowel signs (category M*)."""
     return unicodedata.category(character).startswith("M")
 
 
 def is_in_word(character: str) -> bool:
-    """True for letters, digits and the marks that belong to a letter."""
+    """Return True for letters, digits and the marks that belong to a letter."""
     return character.isalnum() or is_accent(character)
 
 
 def is_attached(character: str) -> bool:
-    """True for what belongs to the character before it: accents, joiners, variation selectors, colours of emoji."""
+    """Return True for what belongs to the character before it: accents, joiners, variation selectors, colours of
+    emoji."""
     return is_accent(character) or unicodedata.category(character) == "Cf" or ord(character) in SKINS
 
 
 def is_picture(character: str) -> bool:
-    """True for emoji and other symbols (category So) that stand together with their neighbours."""
+    """Return True for emoji and other symbols (category So) that stand together with their neighbours."""
     return unicodedata.category(character) == "So"
 
 
 def is_sign(text: str) -> bool:
-    """True if every character is punctuation or a sign such as + or $; False for empty text."""
+    """Return True if every character is punctuation or a sign such as + or $; False for empty text."""
     return bool(text) and all(unicodedata.category(c)[0] in "PS" and not is_picture(c) for c in text)
 
 
 def visible(text: str) -> str:
-    """The text in visible form: white space at the ends is dropped, invisible characters are named."""
+    """Return the text in visible form: white space at the ends is dropped, invisible characters are named."""
     shown = text.strip()
     if shown and not all(unicodedata.category(c) in ("Cf", "Cc", "Mn", "Zs") for c in shown):
         return shown
@@ -62,6 +63,6 @@ def visible(text: str) -> str:
 
 
 def without_blanks(typed: str, start: int, end: int) -> tuple[int, int]:
-    """The span without leading white space; white space alone keeps its span."""
+    """Return the span without leading white space; white space alone keeps its span."""
     shown = typed[start:end].lstrip()
     return (end - len(shown), end) if shown else (start, end)

@@ -34,6 +34,6 @@ def from_names(names: Sequence[str], second_from: int | None = None, marks: bool
 def from_offsets(
     names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
 ) -> TokenizedText:
-    """The same of a text, and of a second one or "", in which the span of each piece is known; a piece without one was
-    added by the tokenizer."""
+    """Return the same of a text, and of a second one or "", in which the span of each piece is known; a piece without
+    one was added by the tokenizer."""
     return tokenized(*typed, read_offsets(names, offsets, typed, second_from))

@@ -29,9 +29,11 @@ CONTINUES = "##"  # before the text of a piece that continues its word
 ENDS = "</w>"
 GOES_ON = "@@"
 BLANKS = "Ġ▁ "  # prefixes of a piece that begins a word: of byte-level and SentencePiece vocabularies, and decoded
-SPECIAL_NAMES = re.compile(
-    r"\[(CLS|SEP|PAD|BOS|EOS)\]|</?s>|<(pad|bos|eos|cls|sep|eod|eop)>|<extra_id_\d+>|<[|｜][^|｜]*[|｜]>"
+SPECIAL_NAMES = re.compile(  # of a name in capitals or of several parts; Qwen takes <tool_call> for a word
+    r"\[(?!(MASK|UNK)\])/?g?[A-Z]{2,}(_[A-Z]+)*\]|</?s>(NOTUSED)?|<(pad|bos|eos|cls|sep|sop|eod|eop|eot)>"
+    r"|</?(?!tool_)[A-Za-z]+(_[A-Za-z0-9]+)+>|<[|｜][^|｜]*[|｜]>"
 )
+LANGUAGES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__([a-z]{2}|ast|ceb|ilo|nso)__")  # NLLB, mBART, M2M
 MASKS = re.compile(r"\[MASK\]|<mask>")  # a word of its own
 UNKNOWN = "[UNK]"  # what the model reads where the tokenizer has no piece
 UNKNOWNS = (UNKNOWN, "<unk>")
@@ -43,7 +45,7 @@ JOINER = "\u200d"  # between the pictures of one
 
 
 def _alphabet() -> Iterator[tuple[str, int]]:
-    """The letter for each byte in byte-level vocabularies (Radford et al. 2019, section 2.2): itself where it is
+    """Return the letter for each byte in byte-level vocabularies (Radford et al. 2019, section 2.2): itself where it is
     visible in Latin-1, the others in order from U+0100."""
     unseen = 0x100
     for byte in range(256):
@@ -83,7 +85,7 @@ class Spelling(NamedTuple):
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Spelling:
-        """The spelling of a text's pieces."""
+        """Return the spelling of a text's pieces."""
         plain = [name for name in names if name and not _is_whole(name)]
         if any(name[0] == "▁" or BYTE.fullmatch(name) for name in plain):
             return cls("▁")
@@ -91,15 +93,17 @@ class Spelling(NamedTuple):
         if _are_bytes([name.removesuffix(ENDS) for name in names]):
             return cls("", ENDS, True) if ends else cls("Ġ", "", True)
         blank = next((blank for blank in "Ġ " if any(name[0] == blank for name in plain)), "")
+        if not blank and any("▁" in name for name in plain) and not any(_after_mark(name) != name for name in plain):
+            return cls("▁")  # Gemma's: a text begins without a blank, and a piece may go on behind one
         goes_on = any(name.endswith(GOES_ON) and name != GOES_ON for name in plain)
         return cls(blank) if blank else cls("", ENDS if ends else GOES_ON if goes_on else CONTINUES)
 
     def word_numbers(self, names: Sequence[str], second_from: int | None = None) -> list[int | None]:
-        """The numbers of the words that the marks of names tell apart, None for special tokens."""
+        """Return the numbers of the words that the marks of names tell apart, None for special tokens."""
         numbers: list[int | None] = []
         count, is_open = 0, False
-        for place, name in enumerate(names):
-            if SPECIAL_NAMES.fullmatch(name):
+        for place, (name, is_special) in enumerate(zip(names, _are_special(names), strict=True)):
+            if is_special:
                 numbers.append(None)
                 is_open = False
                 continue
@@ -110,13 +114,13 @@ class Spelling(NamedTuple):
         return numbers
 
     def _is_open_after(self, name: str) -> bool:
-        """Whether the word of a piece may go on behind it."""
+        """Tell whether the word of a piece may go on behind it."""
         if self.mark == CONTINUES:
             return True
         return bool(self.mark) and name.endswith(self.mark) == (self.mark == GOES_ON)
 
     def bytes_of(self, name: str) -> bytes:
-        """What a piece spells, in UTF-8, without its mark. Never empty."""
+        """Return what a piece spells, in UTF-8, without its mark. Never empty."""
         if name in UNKNOWNS:
             return UNKNOWN.encode()
         if _is_whole(name):
@@ -142,8 +146,8 @@ WHOLE = Spelling()  # every name as it stands, a word of its own
 def read_names(
     names: Sequence[str], spelling: Spelling, second_from: int | None = None
 ) -> tuple[tuple[str, str], list[Piece]]:
-    """The text that names of pieces spell, and that of a second sentence, with the pieces at their places. Words that
-    are told apart by marks alone are separated by single spaces."""
+    """Return the text that names of pieces spell, and that of a second sentence, with the pieces at their places. Words
+    that are told apart by marks alone are separated by single spaces."""
     numbers = spelling.word_numbers(names, second_from)
     raw = bytearray(), bytearray()
     spans: list[tuple[int, int]] = []
@@ -172,7 +176,7 @@ def read_names(
 def read_offsets(
     names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
 ) -> list[Piece]:
-    """The pieces of a text, and of a second one, from their names and spans in it."""
+    """Return the pieces of a text, and of a second one, from their names and spans in it."""
     spelling = Spelling.of(names)
     numbers = spelling.word_numbers(names, second_from)
     pieces = []
@@ -186,8 +190,8 @@ def read_offsets(
 
 
 def _are_of_one_word(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
-    """Whether two pieces are words of their own by their names, and meet within letters: the vocabulary writes blanks,
-    and the text has none."""
+    """Tell whether two pieces are words of their own by their names, and meet within letters: the vocabulary writes
+    blanks, and the text has none."""
     if before.segment != piece.segment or None in (before.word, piece.word) or before.word == piece.word:
         return False
     is_cut = IDEOGRAPHS.search(typed[piece.segment], max(0, piece.start - 1), piece.start + 1)
@@ -195,8 +199,21 @@ def _are_of_one_word(before: Piece, piece: Piece, typed: tuple[str, str]) -> boo
 
 
 def _is_whole(name: str) -> bool:
-    """Whether a name is that of a token which stands for no characters."""
+    """Tell whether a name is that of a token which stands for no characters."""
     return bool(SPECIAL_NAMES.fullmatch(name) or MASKS.fullmatch(name))
+
+
+def _are_special(names: Sequence[str]) -> list[bool]:
+    """Tell which names are those of special tokens. The code of a language is one at the ends of a text and beside
+    </s>, where names have "▁" or there is </s>, as in the translators that read such codes."""
+    are_named = [bool(SPECIAL_NAMES.fullmatch(name)) for name in names]
+    if not any("▁" in name or name == "</s>" for name in names):
+        return are_named
+    beside = zip([True, *are_named], [*are_named[1:], True], strict=False)
+    return [
+        is_named or (any(around) and bool(LANGUAGES.fullmatch(name)))
+        for name, is_named, around in zip(names, are_named, beside, strict=True)
+    ]
 
 
 def _after_mark(name: str) -> str:
@@ -208,7 +225,7 @@ def _encoded(name: str) -> bytes:
 
 
 def _are_bytes(names: Sequence[str]) -> bool:
-    """Whether the letters of names stand for bytes: a blank or a line end is written as one, or what they spell is
+    """Tell whether the letters of names stand for bytes: a blank or a line end is written as one, or what they spell is
     UTF-8 with characters beyond ASCII, which names of letters hardly are."""
     runs, is_marked, is_inside = [bytearray()], False, True
     for name in names:
@@ -234,7 +251,7 @@ def _cut_at_ends(raw: bytearray) -> str:
 
 
 def _decoded(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
-    """The text of UTF-8, and for each byte the span of its character; bytes of none are written like <0xC3>."""
+    """Return the text of UTF-8, and for each byte the span of its character; bytes of none are written like <0xC3>."""
     written: list[str] = []
     places: list[tuple[int, int]] = []
     at = 0
@@ -251,9 +268,9 @@ def _decoded(raw: bytearray) -> tuple[str, list[tuple[int, int]]]:
 
 
 def set_places(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[Piece]:
-    """The pieces with the spans of what they stand for: without the blanks before them, which byte-level tokenizers
-    include, and with the accents behind them, which tokenizers that compose letters leave out. A piece that is a blank
-    has the span of that: "▁" is given the one of the letter behind it, and RoBERTa's "Ġ" none."""
+    """Return the pieces with the spans of what they stand for: without the blanks before them, which byte-level
+    tokenizers include, and with the accents behind them, which tokenizers that compose letters leave out. A piece that
+    is a blank has the span of that: "▁" is given the one of the letter behind it, and RoBERTa's "Ġ" none."""
     result = []
     behind: list[int | None] = [None, None]  # where the next piece of a text begins
     limits = [len(text) for text in typed]  # where the next one that shares no character begins
@@ -286,13 +303,13 @@ def _is_blank_mark(name: str) -> bool:
 
 
 def _blanks_of(name: str) -> str:
-    """The white space that a name consists of; empty for other names."""
+    """Return the white space that a name consists of; empty for other names."""
     written = name.translate(_BLANK_LETTERS)
     return written if written.isspace() else ""
 
 
 def number_words(pieces: Sequence[Piece], typed: tuple[str, str]) -> list[int | None]:
-    """The number of each piece's word, None for special tokens, from pieces at their places.
+    """Return the number of each piece's word, None for special tokens, from pieces at their places.
 
     One white-space-or-punctuation word is one word: "didn't" is one although BERT cuts it into three pieces, and the
     full stop of "tired." is a separate word although SentencePiece keeps them together. An apostrophe belongs to a word
@@ -341,7 +358,7 @@ def _starts_word(previous: Piece, piece: Piece, typed: str) -> bool:
 
 
 def _without_attached(typed: str, piece: Piece) -> str:
-    """The piece, with what its accents and joiners belong to, and without them."""
+    """Return the piece, with what its accents and joiners belong to, and without them."""
     start = piece.start
     while start and all(map(is_attached, typed[start : piece.end])):
         start -= 1
@@ -349,7 +366,7 @@ def _without_attached(typed: str, piece: Piece) -> str:
 
 
 def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
-    """True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
+    """Return True if the two pieces meet at an apostrophe between letters: didn|'|t, didn|'t."""
     if previous.end != piece.start:
         return False
     for at in (piece.start, piece.start - 1):
@@ -362,10 +379,10 @@ def _inside_contraction(previous: Piece, piece: Piece, typed: str) -> bool:
 
 
 def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tuple[str, str]) -> tuple[str, ...]:
-    """The text of each piece as it is drawn; ``words`` are their word numbers. A piece that continues its word has "##"
-    before it, the mark of WordPiece, also where the tokenizer marks the pieces that begin words instead ("Ġ", "▁"):
-    otherwise "ord" or "ina" would read as words. WordPiece's own pieces have the mark where their names have it: "did",
-    "'", "t" have none."""
+    """Return the text of each piece as it is drawn; ``words`` are their word numbers. A piece that continues its word
+    has "##" before it, the mark of WordPiece, also where the tokenizer marks the pieces that begin words instead ("Ġ",
+    "▁"): otherwise "ord" or "ina" would read as words. WordPiece's own pieces have the mark where their names have it:
+    "did", "'", "t" have none."""
     marks_beginnings = any(piece.name[:1] in BLANKS for piece in pieces if piece.name)
     texts = []
     for i, piece in enumerate(pieces):
@@ -378,7 +395,8 @@ def drawn_texts(pieces: Sequence[Piece], words: Sequence[int | None], typed: tup
 
 
 def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> bool:
-    """Whether something that is no blank of the same word comes before the piece: Llama's "▁" alone begins a word."""
+    """Tell whether something that is no blank of the same word comes before the piece: Llama's "▁" alone begins a
+    word."""
     before = pieces[index - 1]
     if before.end <= before.start:
         return not _blanks_of(before.name)
@@ -386,14 +404,14 @@ def _continues(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> b
 
 
 def _is_in_letters(before: Piece, piece: Piece, typed: tuple[str, str]) -> bool:
-    """Whether two pieces meet between letters or digits, as WordPiece's never do without its mark: of a vocabulary
+    """Tell whether two pieces meet between letters or digits, as WordPiece's never do without its mark: of a vocabulary
     that marks beginnings in a text of one word."""
     text, at = typed[piece.segment], piece.start
     return before.end == at and 0 < at < len(text) and is_in_word(text[at - 1]) and is_in_word(text[at])
 
 
 def _written(pieces: Sequence[Piece], index: int, typed: tuple[str, str]) -> str:
-    """What was typed where a piece stands, or the name of a piece that was not typed."""
+    """Return what was typed where a piece stands, or the name of a piece that was not typed."""
     piece = pieces[index]
     text = typed[piece.segment][piece.start : piece.end]
     if piece.word is not None and _is_blank_mark(piece.name) and not text.strip():

@@ -1,5 +1,5 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
-import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, linksChoice, segments } from "../controls.js";
+import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, fitted, linksChoice, segments } from "../controls.js";
 import { make } from "../dom.js";
 import { fewLinks, linkScale } from "../drawn_links.js";
 import { DEFAULTS, firstView, isPair } from "../geometry.js";
@@ -313,6 +313,7 @@ function controlsOf(change) {
     side: choice("Pair", SIDES, (side) => change({ side })),
   };
   const box = make("div", { class: "controls" }, ...Object.values(controls).map((control) => control.box));
+  const fitAll = fitted(box);
   return {
     box,
     shownBox: controls.shown.box,
@@ -321,6 +322,7 @@ function controlsOf(change) {
       for (const [name, control] of Object.entries(controls))
         control.set(view[/** @type {keyof typeof controls} */ (name)] ?? "");
       controls.side.box.hidden = !pair;
+      fitAll();
     },
   };
 }

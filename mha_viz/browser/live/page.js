@@ -1,5 +1,5 @@
 // A sentence field on a published page: a worker reads what is typed, on this device, and the explorer draws it.
-import { addressOf, inflated, lettersReady } from "../alone.js";
+import { NOT_DRAWN, addressOf, inflated, lettersReady } from "../alone.js";
 import { make } from "../dom.js";
 /** @import { HeadRoles } from "../explorer/roles.js" */
 /** @import { Send } from "../post.js" */
@@ -32,11 +32,17 @@ export async function openLive(create, style) {
   const send = (name, value) => {
     if (name === "view") changed = addressOf(value);
   };
-  const root = styled(part("[data-live]"), style);
-  await lettersReady();
-  const drawing = create(root, send, () => changed);
-  drawing.show(await inflated(content.packet), content.ofHeads);
-  listen(part, (message) => drawing.show(message));
+  const host = part("[data-live]");
+  try {
+    const root = styled(host, style);
+    await lettersReady();
+    const drawing = create(root, send, () => changed);
+    drawing.show(await inflated(content.packet), content.ofHeads);
+    listen(part, (message) => drawing.show(message));
+  } catch (error) {
+    host.replaceWith(make("p", {}, NOT_DRAWN));
+    throw error;
+  }
   navigator.serviceWorker?.register("offline.js").catch(() => {}); // without it the page needs its host
 }
 

@@ -1,6 +1,7 @@
 // On a first visit: the links of the head that is open below, as arcs under the words of the sentence.
 import { make } from "../dom.js";
 import { svg } from "../svg.js";
+import { grow } from "./fields.js";
 
 /**
  * `links`: from a word to another, by their places among the `words`, with their weights.
@@ -34,6 +35,7 @@ export class Arched {
   /** @type {(isArched: boolean) => void} */
   show(isArched) {
     this.box.classList.toggle("arched", isArched);
+    grow(this.#area); // below the text is more or less room now
     this.draw();
   }
 

@@ -82,6 +82,7 @@ function field(label, placeholder, on) {
   area.onpointerdown = () => {
     area.onclick = area.matches(":focus") ? null : takeAll;
   };
+  growAgain(area);
   return area;
 }
 
@@ -181,7 +182,20 @@ export function grow(area) {
   area.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
   if (CSS.supports("field-sizing", "content")) return;
   area.style.height = "auto";
-  area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
+  const borders = area.offsetHeight - area.clientHeight;
+  area.style.height = `${area.scrollHeight + borders}px`;
+}
+
+// A text takes more lines in a narrower field, and in other letters.
+/** @type {(area: HTMLTextAreaElement) => void} */
+function growAgain(area) {
+  let width = 0;
+  new ResizeObserver(() => {
+    if (area.clientWidth === width) return;
+    width = area.clientWidth;
+    requestAnimationFrame(() => grow(area)); // what an observer resizes is reported as a loop
+  }).observe(area);
+  void document.fonts?.ready.then(() => grow(area));
 }
 
 /** @type {(p: Parts, isOpen: boolean) => void} */

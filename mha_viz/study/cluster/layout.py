@@ -100,7 +100,7 @@ def survey(shard: Shard, kind: str) -> Survey:
         corpus.has_trees,
         corpus.has_chains,
         (tally(corpus.sentences[::2]), tally(corpus.sentences[1::2])),
-        empty_forms(corpus.sentences),
+        empty_forms(corpus),
     )
 
 

@@ -91,16 +91,21 @@ def _about(attention: Attention, head: Head | None = None) -> None:
     whose += f", {steps(attention)}" if answered is not None and answered.off else ""
     text = attention.queries
     second = attention.keys.text if attention.is_cross else text.pair
-    pair = f"{' → ' * attention.is_cross} <q>{escape(second)}</q>" if second else ""
+    pair = f"{' → ' * attention.is_cross} {_quoted(second)}" if second else ""
     with st.container(key="about_text", horizontal=True, vertical_alignment="bottom", gap="small"):
         st.html(
-            f'<p class="mha-about"><q>{escape(text.text)}</q>{pair} <span>{escape(whose)}</span></p>',
+            f'<p class="mha-about">{_quoted(text.text)}{pair} <span>{escape(whose)}</span></p>',
             width="content",
         )
         if head:
             label = ":primary[Change on Explore]"
             st.page_link(navigation.page("explore"), label=label, query_params=address.now())
     inference.say_unknown(attention)
+
+
+def _quoted(text: str) -> str:
+    """Return the sentence as an element, of which two lines are seen; the pointer shows all of it."""
+    return f'<q title="{escape(text)}">{escape(text)}</q>'
 
 
 def _choice(pins: Comparison) -> str:
@@ -282,7 +287,7 @@ def _without(attention: Attention, head: Head, what: Url) -> list[Panel]:
         return [Panel(attention, head)]
     off = tuple(one for one in what.where.request.off if one in attention.every_head())
     before = tuple(one for one in attention.every_head() if one.layer == head.layer - 1)  # what the head reads
-    text = attention.text
+    text = attention.queries
     prefix = what.where.request.prefix
     request = Request(attention.model, text.text, text.pair, prefix=prefix, off=off or before)
     request = replace(request, **what.where.way(text.text))

@@ -58,8 +58,8 @@ def show_averages(what: Url, model_name: str, revision: str) -> list[PageChart]:
 
 
 def _measured(model: str, sentences: tuple[str, ...]) -> list[_Measured]:
-    """The heads of the model, and the measures of each sentence; one that cannot be read is left out, with a remark on
-    why."""
+    """Return the heads of the model, and the measures of each sentence; one that cannot be read is left out, with a
+    remark on why."""
     done = []
     progress = st.progress(0.0, text="Reading the lines…")
     for number, sentence in enumerate(sentences, 1):

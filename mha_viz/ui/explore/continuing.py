@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from mha_viz.attention import Attention
 from mha_viz.attention.answers import Continuation
 from mha_viz.attention.generated import mark_written
-from mha_viz.errors import TextError
+from mha_viz.errors import MhaVizError, TextError
 from mha_viz.models import catalog
 from mha_viz.reader import verbs
 from mha_viz.request import Request
@@ -22,16 +24,14 @@ LENGTH, WANTED = "words_to_write", "continue_wanted"  # session keys: the contro
 STEPS = 4  # pieces written between two looks at whether anybody still waits
 
 
-@guarded(complain)
 def ask_words(what: Url) -> None:
     """Show the button that continues the text, for a causal model whose files are here and one text."""
-    model = model_of(what.where)
-    if what.where.request.pair or "\n" in what.text or not what.text.strip() or not ready(model):
+    model = None
+    with suppress(MhaVizError):  # the reading of the text says what is wrong with the model
+        model = _writer(what)
+    if model is None:
         return
-    of_files = facts(model)
-    if of_files is None or not of_files.causal or of_files.parts:
-        return
-    with st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
+    with guarded(complain), st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
         st.button("Let the model continue", key="continue_text", on_click=_on_continue)
         st.selectbox(
             "Words to write", LENGTHS, index=1, key=LENGTH, width=140, label_visibility="collapsed",
@@ -39,7 +39,17 @@ def ask_words(what: Url) -> None:
         )  # fmt: skip
     wanted = st.session_state.pop(WANTED, None)
     if wanted is not None and wanted[0] == (model.name, what.text):
-        _continue(model, what, wanted[1])
+        with guarded(complain):
+            _continue(model, what, wanted[1])
+
+
+def _writer(what: Url) -> catalog.Model | None:
+    """Return the model of the text, if it is one that can continue it. Raises ModelError's family."""
+    model = model_of(what.where)
+    if what.where.request.pair or "\n" in what.text or not what.text.strip() or not ready(model):
+        return None
+    of_files = facts(model)
+    return model if of_files is not None and of_files.causal and not of_files.parts else None
 
 
 @guarded()
@@ -74,7 +84,7 @@ def _continue(model: catalog.Model, what: Url, words: int) -> None:
 def say_written(attention: Attention, what: Url) -> Attention:
     """Return the reading with the step that says what of its text the model wrote, with a remark, if the link says
     so."""
-    if not inference.is_of_requested_model(attention, what.where):
+    if not what.where.written or not inference.is_of_requested_model(attention, what.where):
         return attention
     marked = mark_written(attention, what.where.written)
     if marked is not attention:

@@ -62,14 +62,14 @@ def reports_silenced() -> Iterator[None]:
     with _one_opening:
         level = transformers_logging.get_verbosity()
         bars = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
         try:
             yield
         finally:
             transformers_logging.set_verbosity(level)
             if bars:
-                transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+                transformers_logging.enable_progress_bar()
 
 
 AttentionInterface.register(capture.NAME, capture.capture)

@@ -7,8 +7,8 @@ the versions that work.
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.metadata import version
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
@@ -103,7 +103,7 @@ def __getattr__(name: str) -> Any:
     if row is None:
         raise AttributeError(name)
     check_parts(PARTS)
-    return getattr(import_module(row.owner), row.name)
+    return resolve_name(f"{row.owner}:{row.name}")
 
 
 def _handed_on(part: LibraryPart) -> str:

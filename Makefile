@@ -1,4 +1,4 @@
-# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make site: a page that reads by itself · make dist: wheel, sdist and bill of materials
+# make run: the app · make test: every behaviour once · make test-unit: seconds of it · make test-all: everything multiplied · make check: style, types, walls · make bench: speed · make docs: the documentation · make site: a page that reads by itself · make space: the folder of a Space · make dist: wheel, sdist and bill of materials
 SHELL := /bin/sh
 PYTHON ?= python3
 HOST ?= 127.0.0.1
@@ -24,7 +24,7 @@ export PYTHONUTF8 := 1
 # The tests start dozens of Pythons. Without compiled files each would compile PyTorch and transformers, for 15 seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-unit test-all test-runs test-deploy nginx coverage check check-types check-style check-python check-javascript bench docs site dist clean help
+.PHONY: run test test-unit test-all test-runs test-deploy test-newest nginx coverage check check-types check-style check-python check-javascript check-workflows bench docs site space dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -64,6 +64,15 @@ nginx:
 	  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends nginx >&2; } || { \
 	  echo "nginx is needed and could not be installed. Install it, then run this again." >&2; exit 1; }
 
+# All dependencies at the newest versions that pyproject.toml allows, in build/newest: a visit of each page, and models.
+# The result is written to tests/results/newest.json. (tests/test_wheel.py has the lowest versions.)
+test-newest: | $(PY)
+	@rm -rf build/newest && $(PY) -m venv build/newest && sed '/^-r/d' requirements-dev.txt > build/newest/tools.txt
+	@build/newest/bin/python tools/cpu_torch.py "$(TORCH_INDEX)" "$$(sed -n 's/^ *"\(torch[^"]*\)".*/\1/p' pyproject.toml)"
+	@$(subst $(PY),build/newest/bin/python,$(PIP)) --upgrade -r build/newest/tools.txt --editable .
+	@build/newest/bin/python -m pytest -q tests/test_learner_path.py tests/test_hosts.py tests/test_streamlit_parts.py
+	@build/newest/bin/python -m pytest -p tools.recorded_tests --record tests/results/newest.json $(WORKERS) 3 -m models
+
 # What `make test` runs of the product, in this process and in all that it starts, and how long each test takes:
 # build/coverage and build/times.*, which tools/mutants.py reads.
 coverage: $(VENV)/.bench-installed node_modules/.installed
@@ -72,8 +81,8 @@ coverage: $(VENV)/.bench-installed node_modules/.installed
 	$(PY) -m pytest -p tools.timed_tests --cov --cov-config=tools/coverage.ini --cov-context=test --cov-report= $(PYTEST_ARGS)
 	@$(PY) -m coverage report --rcfile=tools/coverage.ini --format=total
 
-# Three parts that need nothing of each other: make -j2 check runs two at a time.
-check: check-types check-python check-javascript
+# Four parts that need nothing of each other: make -j2 check runs two at a time.
+check: check-types check-python check-javascript check-workflows
 
 check-types: $(VENV)/.dev-installed
 	$(PY) -m mypy --strict mha_viz app.py pages tools benchmarks tests
@@ -90,6 +99,10 @@ check-javascript: $(VENV)/.dev-installed node_modules/.installed
 	$(NODE) node_modules/eslint/bin/eslint.js .
 	$(NODE) node_modules/typescript/bin/tsc
 
+# The workflows of .github, without a network.
+check-workflows: $(VENV)/.dev-installed
+	$(VENV)/bin/zizmor --offline --quiet --persona pedantic .github
+
 bench: $(VENV)/.bench-installed
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
 	$(PY) -m benchmarks
@@ -103,6 +116,14 @@ docs: $(VENV)/.docs-installed
 # SITE: its address, for the picture that is shown with a link to it.
 site: $(VENV)/.dev-installed
 	@$(PY) tools/four_questions.py build/site $(SITE)
+
+# The folder of a Space on Hugging Face, from the last commit: build/space.
+space:
+	@rm -rf build/space && mkdir -p build/space
+	@git archive HEAD Dockerfile .dockerignore $$(sed -n 's/^!//p' .dockerignore) | tar -x -C build/space
+	@cat deploy/space/heading.md README.md > build/space/README.md
+	@cat deploy/space/settings >> build/space/Dockerfile
+	@echo "build/space"
 
 # Wheel, source distribution and bill of materials (CycloneDX) of the version in mha_viz/version.py, in dist/.
 dist: $(VENV)/.docs-installed

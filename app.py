@@ -1,5 +1,13 @@
 """The app: settings, then the page that the URL names."""
 
-from mha_viz.ui import frame
+import streamlit as st
 
-frame.show_page()
+if __name__ == "__main__":  # a run of the page
+    from mha_viz.ui import frame
+
+    frame.show_page()
+else:  # `streamlit run` looks for an application here, by name, and imports this file
+    from mha_viz.serving.handover import serve_instead
+
+    serve_instead()
+    app = st.App(__file__)

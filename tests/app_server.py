@@ -27,7 +27,7 @@ HELD = "held"  # the file that holds long work
 class AppServer:
     """``with AppServer(folder) as server``: ``server.url`` is its address; ``server.faults()`` returns its errors."""
 
-    module = "mha_viz.serving"
+    program: tuple[str, ...] = ("mha_viz.serving",)  # a module that Python runs, and its arguments
 
     def __init__(self, folder: Path, *options: str, base: str = "", **environment: str) -> None:
         self._base = f"/{base}" if base else ""
@@ -40,7 +40,7 @@ class AppServer:
 
     def __enter__(self) -> AppServer:
         where = ["--server.port", str(self._port), "--server.address", "127.0.0.1", "--server.headless", "true"]
-        command = [sys.executable, "-m", self.module, *where, *self._options]
+        command = [sys.executable, "-m", *self.program, *where, *self._options]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
         try:
@@ -111,7 +111,7 @@ class AppServer:
 class PatientServer(AppServer):
     """The server of tests/patient_server.py, for visitors in a browser."""
 
-    module = "tests.patient_server"
+    program = ("tests.patient_server",)
 
 
 def chromium() -> str:

@@ -347,12 +347,12 @@ def test_health_is_the_body_of_the_answer() -> None:
 
 def test_every_setting_for_strangers_is_written_down_where_it_is_looked_for() -> None:
     names = ("MODELS", "ACCESS", "SESSIONS", "SESSIONS_PER_ADDRESS", "DISK_MB", "DOWNLOADS_MB", "HOSTS", "PROXIES")
-    for file in ("docs/serving.md", "SECURITY.md"):
+    for file in ("docs/hosting.md", "SECURITY.md"):
         text = (ROOT / file).read_text("utf-8")
         assert [name for name in (*names, "FRAMES") if f"`MHA_VIZ_{name}`" not in text] == [], file
 
 
 def test_documents_link_to_files_that_exist() -> None:
-    for file in (ROOT / "docs" / "serving.md", ROOT / "SECURITY.md"):
+    for file in (ROOT / "docs" / "hosting.md", ROOT / "SECURITY.md"):
         for link in re.findall(r"\]\(([^)#:]+)\)", file.read_text("utf-8")):
             assert (file.parent / link).exists(), link

@@ -9,8 +9,10 @@ from importlib import import_module
 from pathlib import PurePosixPath
 
 import pytest
+import yaml
 
 from mha_viz.models import catalog
+from mha_viz.serving.settings import from_environment
 from tests.deploy.image import ROOT, copied, environment, instructions, named
 
 BUILD, FINAL = 0, 1
@@ -110,3 +112,16 @@ def test_every_command_of_a_layer_is_correct_shell() -> None:
     for line in named("RUN"):
         checked = subprocess.run(["sh", "-n", "-c", line], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, checked.stderr
+
+
+def test_a_space_is_the_image_with_settings_that_the_server_accepts() -> None:
+    heading = (ROOT / "deploy" / "space" / "heading.md").read_text("utf-8")
+    facts = yaml.safe_load(heading.split("---\n")[1])
+    assert (facts["sdk"], str(facts["app_port"])) == ("docker", environment(FINAL)["PORT"])
+    lines = (ROOT / "deploy" / "space" / "settings").read_text("utf-8").splitlines()
+    given = dict(pair.split("=", 1) for line in lines if line.startswith("ENV ") for pair in line.split()[1:])
+    settings = from_environment(given)
+    assert settings.frames == ("https://huggingface.co",)
+    assert settings.hosts
+    assert settings.proxies
+    assert len(given) == 3

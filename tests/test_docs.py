@@ -20,7 +20,7 @@ from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-ELSEWHERE = ("serving.md", *docs.WITH_CORPORA)  # run by tests/test_serving.py and tests/test_readme.py
+ELSEWHERE = ("hosting.md", *docs.WITH_CORPORA)  # run by tests/test_serving.py and tests/test_readme.py
 WITH_BLOCKS = [page for page in PAGES if any(docs.blocks(page.read_text("utf-8"))) and page.name not in ELSEWHERE]
 
 

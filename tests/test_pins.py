@@ -110,6 +110,7 @@ def test_a_bot_watches_all_kinds_of_pins() -> None:
         ("npm", "/"),
         ("docker", "/"),
         ("docker-compose", "/deploy"),
+        ("github-actions", "/"),
     }
 
 

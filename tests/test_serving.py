@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -43,38 +43,12 @@ from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
 from tests.copies import Copy
+from tests.http_answers import OWN_PAGES_ONLY, PROMISED, Answer, ask
 from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
 PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "about")
-OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
-PROMISED = (
-    "content-security-policy",
-    "x-content-type-options",
-    "referrer-policy",
-    "permissions-policy",
-    *OWN_PAGES_ONLY,
-)
-
 T = TypeVar("T")
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
-    """One request as given: redirects are not followed."""
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    try:
-        connection.request(method, path, body, named)
-        response = connection.getresponse()
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-    finally:
-        connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 """Installs PyTorch's build for the CPU, where nothing else is of use: on Linux without an NVIDIA GPU.
 
-    python tools/cpu_torch.py INDEX
+    python tools/cpu_torch.py INDEX [REQUIREMENT]
 
-There the default index gives a build with CUDA, several GB larger. Whatever else requirements.txt asks for comes from
-the default index afterwards, and so does PyTorch where INDEX cannot be had: one line says so. The machine's own
-settings of pip stay in force.
+REQUIREMENT is that of requirements.txt unless another is given, such as "torch>=2.13". On these machines the default
+index gives a build with CUDA, several GB larger. Whatever else is asked for comes from the default index afterwards,
+and so does PyTorch where INDEX cannot be had: one line says so. The machine's own settings of pip stay in force.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def install(requirement: str, index: str) -> str:
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["pip failed"])[-1]
 
 
-def main(index: str) -> None:
+def main(index: str, requirement: str = "") -> None:
     """Install it if it is useful and not installed yet."""
-    requirement = wanted((ROOT / "requirements.txt").read_text("utf-8"))
+    requirement = requirement or wanted((ROOT / "requirements.txt").read_text("utf-8"))
     if not index or not sys.platform.startswith("linux") or f"torch=={installed()}" == requirement or has_gpu():
         return
     if reason := why_not(index) or install(requirement, index):
@@ -92,4 +92,4 @@ def main(index: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2] or [""])
+    main(*sys.argv[1:3] or [""])

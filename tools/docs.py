@@ -65,7 +65,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     pages made here."""
     for copy, name in COPIES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
-    markdown = markdown.replace("](docs/serving.md", "](serving.md")
+    markdown = markdown.replace("](docs/hosting.md", "](hosting.md")
     if page.file.src_uri == COMMANDS:
         return f"{markdown}\n{commands()}"
     return _drawn(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown

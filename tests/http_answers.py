@@ -1,0 +1,36 @@
+"""What a server answers to one request, and the headers that ours promises."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tests.waiting import PATIENCE
+
+OWN_PAGES_ONLY = ("cross-origin-opener-policy", "cross-origin-resource-policy")
+PROMISED = (
+    "content-security-policy",
+    "x-content-type-options",
+    "referrer-policy",
+    "permissions-policy",
+    *OWN_PAGES_ONLY,
+)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def ask(url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
+    """One request as given: redirects are not followed."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        connection.request(method, path, body, named)
+        response = connection.getresponse()
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    finally:
+        connection.close()

@@ -47,13 +47,6 @@ _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need;
 _one_opening = threading.Lock()
 
 
-def import_ahead() -> None:
-    """Import what a first model of the commonest family would otherwise import."""
-    from transformers.models.bert import modeling_bert, tokenization_bert
-
-    _ = modeling_bert, tokenization_bert
-
-
 @contextmanager
 def reports_silenced() -> Iterator[None]:
     """Silences transformers, because this module raises its own errors; afterwards transformers reports as much as

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from mha_viz.files import passing_folder, whole_file
+from mha_viz.files import OLD_SECONDS, in_place, passing_folder, put, recorded, remove_left, remove_old, whole_file
 
 
 def test_a_file_takes_its_place_at_the_end(tmp_path: Path) -> None:
@@ -75,3 +76,76 @@ def test_a_passing_folder_can_be_moved_away(tmp_path: Path) -> None:
         (folder / "file").write_bytes(b"x")
         folder.rename(tmp_path / "kept")
     assert [path.name for path in tmp_path.rglob("*")] == ["kept", "file"]
+
+
+# ---- Clocks that are set ---------------------------------------------------------------------------------------------
+
+
+def age(path: Path) -> None:
+    """Let a file or a folder look as after a jump of the clock by a day and a minute."""
+    when = path.stat().st_mtime - OLD_SECONDS - 60
+    os.utime(path, (when, when))
+
+
+@pytest.mark.parametrize("is_jump", [False, True])
+def test_what_is_being_written_is_not_removed_as_old(is_jump: bool, tmp_path: Path) -> None:
+    """Whoever opens it anew meets the lock, in this process as in another."""
+    with passing_folder(tmp_path) as folder, whole_file(tmp_path / "file") as file:
+        (written,) = tmp_path.glob(".*.part")
+        left = [tmp_path / ".left.part", tmp_path / "partial-left"]
+        left[0].touch()
+        left[1].mkdir()
+        for path in (folder, written, *left) if is_jump else ():
+            age(path)
+        remove_left(tmp_path)
+        with passing_folder(tmp_path):
+            pass
+        assert [path.exists() for path in (folder, written, *left)] == [True, True, not is_jump, not is_jump]
+        file.write(b"whole")
+    assert (tmp_path / "file").read_bytes() == b"whole"
+
+
+def test_where_nothing_can_be_held_what_is_old_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are file systems without such locks; and Windows, which has none of these."""
+    left = [tmp_path / name for name in (".a.part", ".b.part")]
+    for path in left:
+        path.touch()
+        age(path)
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fcntl.flock", refused)
+        remove_old(left[0])
+    monkeypatch.setattr("mha_viz.files.fcntl", None)
+    remove_old(left[1])
+    remove_old(tmp_path / "missing")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_was_written_is_known_by_what_was_written(tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    linked.symlink_to(tmp_path / "real")
+    real = tmp_path.resolve() / "real"
+    real.mkdir()
+    (real / "before").write_bytes(b"0")
+    with recorded() as record:
+        for name in ("a.csv", "b.csv", "below/c.csv", ".sums.npz", ".parts/d.npz", "replaced", "removed"):
+            (linked / name).parent.mkdir(exist_ok=True)
+            with whole_file(linked / name) as file:
+                file.write(b"1")
+            os.utime(linked / name, (0, 0))
+        (tmp_path / "moved").write_bytes(b"1")
+        put(tmp_path / "moved", linked / "moved")
+        with pytest.raises(IsADirectoryError):
+            put(linked / "a.csv", linked / "below")
+        (real / "removed").unlink()
+        (tmp_path / "other").write_bytes(b"2")
+        (tmp_path / "other").replace(real / "replaced")
+    with whole_file(linked / "later") as file:
+        file.write(b"1")
+    names = ["a.csv", "b.csv", "below/c.csv", "moved"]
+    assert in_place(record, linked) == in_place(record, real) == [real / name for name in names]
+    assert in_place(record, linked / "b.csv") == [real / "b.csv"]
+    assert in_place(record, real / "before") == in_place(record, tmp_path / "elsewhere") == []

@@ -37,7 +37,7 @@ from mha_viz.process import log
 from mha_viz.serving import session_limit as limit_module
 from mha_viz.serving import start, streamlit_parts, sweeping, waits
 from mha_viz.serving.back_messages import Allowed
-from mha_viz.serving.session_limit import Gate, SessionLimit, _Paced, _Tab, address_of
+from mha_viz.serving.session_limit import Gate, SessionLimit, _Tab, address_of
 from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
@@ -705,20 +705,56 @@ def test_one_network_of_long_addresses_is_one_address(given: str, counted: str) 
     assert address_of({"client": (given, 1)}) == counted
 
 
-def test_a_socket_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[Message] = []
-
-    async def silence() -> Message:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    assert limit_module.FIRST_MESSAGE == 5, "the seconds of which the documentation speaks"
+def test_a_websocket_without_a_message_is_closed_and_one_that_spoke_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    session_limit = SessionLimit(ServerSettings())
+    assert limit_module.FIRST_MESSAGE == 5, "the seconds that docs/hosting.md names"
     monkeypatch.setattr(limit_module, "FIRST_MESSAGE", 0.01)
-    assert run(_Paced(silence, send)())[0]["type"] == "websocket.disconnect"
-    assert [message["type"] for message in sent] == ["websocket.close"]
+    sent: dict[str, list[Message]] = {"1": [], "2": []}
+
+    async def reads(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+
+    async def visit(number: str, listens: asyncio.Event, *messages: bytes) -> None:
+        coming = iter(messages)
+
+        async def receive() -> Message:
+            for message in coming:
+                return {"type": "websocket.receive", "bytes": message}
+            listens.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: Message) -> None:
+            sent[number].append(message)
+
+        scope = {"type": "websocket", "path": "/_stcore/stream", "headers": [], "client": (f"10.0.0.{number}", 1)}
+        await Gate(reads, session_limit)(scope, receive, send)
+
+    async def visits() -> None:
+        listens = asyncio.Event()
+        spoke = asyncio.create_task(visit("1", listens, _ACTS["bytes"]))
+        await listens.wait()
+        await visit("2", asyncio.Event())  # silent from a later moment on
+        assert (spoke.done(), session_limit.taken) == (False, 1)
+        spoke.cancel()
+
+    run(visits())
+    assert sent == {"1": [], "2": [{"type": "websocket.close", "code": 1008}]}
+
+
+def test_a_server_closes_a_websocket_without_a_message_which_then_takes_no_place(full: AppServer) -> None:
+    async def visit() -> None:
+        address = f"{full.url}/heads"
+        async with WebSession(address, "about") as spoke:
+            async with connect(f"ws{address.removeprefix('http')}/_stcore/stream", proxy=None) as silent:
+                await silent.wait_closed()
+                assert silent.close_code == 1008
+            await asyncio.to_thread(until, lambda: opened(full, path="/heads/_stcore/stream") == 101)
+            await spoke.act()
+
+    run(visit())
+    until(lambda: opened(full, path="/heads/_stcore/stream") == 101)
 
 
 # ---- Uploads ---------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from mha_viz.cli import main, stops, table
 from mha_viz.cli.exit_codes import STOPPED
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
+from mha_viz.files import recorded, whole_file
 from tests import lanes
 from tests.cli_runs import ROOT
 from tests.copies import RAISED, Copy
@@ -186,31 +187,41 @@ def test_other_errors_that_cannot_be_raised_are_printed_as_ever(
 @pytest.mark.parametrize(
     ("files", "options", "said"),
     [
-        ({}, {"out": "a.csv"}, "Nothing was written"),
-        ({"a.csv": 1}, {"out": "a.csv"}, "a.csv was written, and is whole"),
-        ({"a.csv": -60}, {"out": "a.csv"}, "Nothing was written"),
-        ({".a.csv.parts/taken.npz": 1}, {"out": "a.csv"}, ".a.csv.parts; run the same command again to continue"),
-        ({".a.csv.sums/.sums.npz": 1}, {"out": "a.csv"}, ".a.csv.sums; run the same command again to continue"),
-        ({"p/.sums.npz": 1}, {"out": "p"}, "p; run the same command again to continue"),
-        ({"p/.parts/1.npz": 1}, {"out": "p"}, "p; run the same command again to continue"),
-        ({"p/toy/few/.sums.npz": 1}, {"out": "p"}, "p; run the same command again to continue"),
-        ({"p/roles.csv": 1}, {"out": "p"}, "The files in {}/p are whole; run the same command again for those"),
-        ({"p/.x.part": 1}, {"out": "p"}, "Nothing was written"),
-        ({"h/L0H0.pdf": 1}, {"out": None, "all_heads": "h"}, "The files in {}/h are whole"),
-        ({"s/index.html": 1}, {"out": None, "live": "s"}, "The files in {}/s are whole"),
-        ({}, {"out": "-"}, "Nothing was written"),
-        ({}, {}, "Nothing was written"),
+        ([], {"out": "a.csv"}, "Nothing was written"),
+        (["a.csv"], {"out": "a.csv"}, "a.csv was written, and is whole"),
+        (["before: a.csv"], {"out": "a.csv"}, "Nothing was written"),
+        ([".a.csv.parts/taken.npz"], {"out": "a.csv"}, ".a.csv.parts; run the same command again to continue"),
+        ([".a.csv.sums/.sums.npz"], {"out": "a.csv"}, ".a.csv.sums; run the same command again to continue"),
+        (["p/.sums.npz"], {"out": "p"}, "p; run the same command again to continue"),
+        (["p/.parts/1.npz"], {"out": "p"}, "p; run the same command again to continue"),
+        (["p/toy/few/.sums.npz"], {"out": "p"}, "p; run the same command again to continue"),
+        (["p/roles.csv"], {"out": "p"}, "The files in {}/p are whole; run the same command again for those"),
+        (["before: p/roles.csv"], {"out": "p"}, "Nothing was written"),
+        (["p/.x.part"], {"out": "p"}, "Nothing was written"),
+        (["h/L0H0.pdf"], {"out": None, "all_heads": "h"}, "The files in {}/h are whole"),
+        (["s/index.html"], {"out": None, "live": "s"}, "The files in {}/s are whole"),
+        ([], {"out": "-"}, "Nothing was written"),
+        ([], {}, "Nothing was written"),
     ],
 )
-def test_what_is_kept_is_said(files: dict[str, int], options: dict[str, Any], said: str, tmp_path: Path) -> None:
-    begun = time.time()
-    for name, seconds in files.items():
-        file = tmp_path / name
+@pytest.mark.parametrize("jump", [0, -3600, 86_400], ids=["as it goes", "put back", "put forward"])
+def test_what_is_kept_is_said_however_the_clock_is_set(
+    files: list[str], options: dict[str, Any], said: str, jump: float, tmp_path: Path
+) -> None:
+    """``jump``: seconds by which the clock is set while the command runs, in which it writes these files."""
+    for name in files:
+        file = tmp_path / name.removeprefix("before: ")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-        os.utime(file, (begun + seconds,) * 2)
+        if name != str(file.relative_to(tmp_path)):
+            file.touch()
+    with recorded() as record:
+        for name in files:
+            if not name.startswith("before: "):
+                with whole_file(tmp_path / name):
+                    pass
+                os.utime(tmp_path / name, (time.time() + jump,) * 2)
     given = {name: value if value in (None, "-") else str(tmp_path / value) for name, value in options.items()}
-    assert said.replace("{}", str(tmp_path)) in stops.kept_in_words(argparse.Namespace(**given), begun)
+    assert said.replace("{}", str(tmp_path)) in stops.kept_in_words(argparse.Namespace(**given), record)
 
 
 IN_AN_IMPORT = """

@@ -20,6 +20,7 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
+from mha_viz.files import in_place, recorded
 from mha_viz.files.assets import asset
 from mha_viz.models import snapshots
 from mha_viz.models.encoder import Encoder
@@ -142,6 +143,27 @@ def test_a_saved_model_is_a_model_folder(trained: toy_model.Trained, tmp_path: P
     with torch.no_grad():
         expected = torch.stack(trained.model(ids, output_attentions=True).attentions)[:, 0].numpy()
     np.testing.assert_allclose(encoder.encode_words(sentence.forms).weights, expected, atol=1e-5)
+
+
+def test_a_stop_while_a_model_is_saved_leaves_no_part_of_a_file_and_it_can_be_saved_again(
+    trained: toy_model.Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "toy"
+
+    def stop(_: object, file: Path, **__: object) -> None:
+        file.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, recorded() as record:
+        patched.setattr(toy_model, "save_file", stop)
+        with pytest.raises(KeyboardInterrupt):
+            toy_model.save(trained, folder, toy_model.tokenizer())
+    assert [*folder.iterdir()] == in_place(record, folder) == []
+    with recorded() as record:
+        toy_model.save(trained, folder, toy_model.tokenizer())
+    written = in_place(record, folder)
+    assert written[-1].name == "model.safetensors", "a folder with weights has everything"
+    assert {*written} == {*folder.resolve().iterdir()}
 
 
 def test_snapshots_come_back_as_models(trained: toy_model.Trained, tmp_path: Path) -> None:

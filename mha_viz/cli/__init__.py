@@ -21,17 +21,17 @@ from mha_viz.cli.stops import Stops, end, kept_in_words
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.cli.usage import only_options
 from mha_viz.errors import Cancelled, MhaVizError
+from mha_viz.files import recorded
 
 NO_MEMORY = (
     "There is too little memory for this. End other programs, raise the limit (ulimit -v), or use a smaller model."
 )
-WITHOUT_MEMORY = ("failed to map segment", "allocate memory")
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (default: the process's own) and return its exit code."""
-    with Stops() as stops:
+    with Stops() as stops, recorded() as record:
         args, words = argparse.Namespace(), ""
         try:
             code = _code_of(arguments, args)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 words = ""
         if not stops.pressed and code != exit_codes.STOPPED:
             return code
-        stops.announce(words or kept_in_words(args, stops.begun))
+        stops.announce(words or kept_in_words(args, record))
         return exit_codes.STOPPED
 
 
@@ -84,15 +84,10 @@ def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
     return 0
 
 
-def _is_of_memory(error: Exception) -> bool:
-    """Whether there was too little memory, as Python, NumPy, PyTorch and the loader of libraries say it."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in WITHOUT_MEMORY)
-
-
 def _fault(error: Exception) -> int:
     """Say that this program has a fault, and how to get the traceback; in Python's development mode raises it. Too
     little memory is none."""
-    if _is_of_memory(error):
+    if process.lacks_memory(error):
         print(f"mha-viz: {NO_MEMORY}", file=sys.stderr)
         return exit_codes.USAGE
     if sys.flags.dev_mode:

@@ -8,9 +8,8 @@ import os
 import signal
 import sys
 import threading
-import time
 from _thread import interrupt_main
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -18,9 +17,9 @@ from typing import Any, NoReturn
 
 from mha_viz.cli.exit_codes import STOPPED
 from mha_viz.cli.terminal import one_line
+from mha_viz.files import in_place
 
 SECONDS_AGAIN = 0.05  # after which a stop is raised again that was swallowed where Python cannot raise
-CLOCK_SECONDS = 0.1  # by which the clock of a file system may be behind
 WHOLE = "Everything was written."
 OUTPUTS = ("out", "all_heads", "live")  # the options that name what a command writes
 UNFINISHED = (".*.npz", ".parts/*")  # in a folder: what was measured for its tables (study.run, study.cluster.engine)
@@ -33,7 +32,6 @@ class Stops:
 
     def __init__(self) -> None:
         self.pressed = False
-        self.begun = time.time() - CLOCK_SECONDS
         self._before: Any = None
 
     def __enter__(self) -> Stops:
@@ -76,18 +74,20 @@ def _interrupt() -> None:
         interrupt_main()
 
 
-def kept_in_words(args: argparse.Namespace, begun: float) -> str:
-    """Say what a stopped command has kept, and how to go on."""
+def kept_in_words(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
+    """Say what a stopped command has kept, and how to go on. ``record``: the files that it wrote (``files.recorded``);
+    their times say nothing, because a clock may be set meanwhile."""
     given = [value for name in OUTPUTS if (value := getattr(args, name, None)) not in (None, "", "-")]
     places = [Path(value) for value in given]
     for place in places:
         for folder in _unfinished(place):
             return f"What was measured is in {folder}; run the same command again to continue."
     for place in places:
-        if place.is_dir() and any(_is_newer(file, begun) for file in place.iterdir()):
+        if not in_place(record, place):
+            continue
+        if place.is_dir():
             return f"The files in {place} are whole; run the same command again for those that are missing."
-        if place.is_file() and _is_newer(place, begun):
-            return f"{place} was written, and is whole."
+        return f"{place} was written, and is whole."
     return "Nothing was written; run the same command again to start over."
 
 
@@ -100,12 +100,6 @@ def _unfinished(place: Path) -> Iterator[Path]:
     for pattern in UNFINISHED if place.is_dir() else ():
         if any(place.rglob(pattern)):
             yield place
-
-
-def _is_newer(file: Path, begun: float) -> bool:
-    with suppress(OSError):
-        return not file.name.startswith(".") and file.stat().st_mtime >= begun
-    return False
 
 
 def end(code: int) -> NoReturn:

@@ -8,6 +8,7 @@ from mha_viz.cli import (
     attention,
     decoder_heads,
     effect,
+    example,
     exit_codes,
     figure,
     groups,
@@ -48,6 +49,8 @@ EXAMPLES = """examples:
   mha-viz figure heatmap "The cat sat." --all-heads heads/ --format svg
   mha-viz publish "The cat sat because it was tired." --head L3H1 --remark "Look at it." --out page.html
   mha-viz publish "The cat sat because it was tired." --head L3H1 --live site
+  mha-viz example treebank.conllu
+  mha-viz example other.conllu --grammar 1
   mha-viz profile treebank.conllu --out profile/
   mha-viz profile other.conllu --and profile/ --out second/
   mha-viz profile one.conllu --and two.conllu --chance 20 --out both/
@@ -84,12 +87,18 @@ EXAMPLES = """examples:
   mha-viz completion zsh > ~/.zfunc/_mha-viz
   mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
 """
+FIRST = """first steps (the help of each command has more: mha-viz figure --help):
+  mha-viz serve
+  mha-viz figure grid "The cat sat on the mat." --out grid.png
+  mha-viz example treebank.conllu
+  mha-viz profile treebank.conllu --out profile/
+"""
 
 
 def parser() -> Parser:
     """The parser of the whole command line."""
     about = "See what each attention head of a model does with a sentence."
-    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{EXAMPLES}\n{exit_codes.help_table()}"
+    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{FIRST}\n{exit_codes.help_table()}"
     whole = Parser("mha-viz", description=about, epilog=epilog, formatter_class=raw, allow_abbrev=False)
     whole.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -100,30 +109,31 @@ def parser() -> Parser:
     serve.options(command("serve", serve.serve, "Open the app in a browser."))
     listing.options(command("models", listing.run, "List the models that can be chosen by name."))
     attention.options(command("attention", attention.run, "Write the attention of every head to a file."))
-    summary = "Draw heads for one text, or for several side by side, for a paper, a slide or a web page."
+    summary = "Draw heads, alone or side by side, for a paper or a page."
     figure.options(command("figure", figure.run, summary), {kind: _examples(f"figure {kind}") for kind in figure.KINDS})
     publish.options(command("publish", publish.run, "Write heads with your remarks as one interactive web page."))
-    summary = "Measure what each head does over a corpus, against gold annotation and baselines."
+    example.options(command("example", example.run, "Write a small treebank to try the commands below with."))
+    summary = "Measure what each head does over a corpus, with baselines."
     profile.options(command("profile", profile.run, summary))
-    summary = "Measure whether the roles of a profile hold on another corpus, and print a table."
+    summary = "Measure whether roles of a profile hold on another corpus."
     replicate.options(command("replicate", replicate.run, summary))
     report.options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
-    summary = "Describe every head by a few named rules, with shares and how much of its attention they explain."
+    summary = "Describe every head by a few named rules, with shares."
     recipes.options(command("recipes", recipes.run, summary))
-    summary = "Print the sentences of a corpus where a head has its strongest links, and count the links."
+    summary = "Print the sentences where a head has its strongest links."
     search.options(command("search", search.run, summary))
-    groups.options(command("groups", groups.run, "Print what a head does over all text, in groups with shares."))
-    summary = "Measure what switching heads off does over a corpus, compared with other heads of their layers."
+    groups.options(command("groups", groups.run, "Print what a head does over all text, in groups."))
+    summary = "Measure what switching heads off does over a corpus."
     effect.options(command("effect", effect.run, summary))
-    summary = "Measure which roles of a profile are used more than their neighbours: what changes without their heads."
+    summary = "Measure which roles of a profile are used: what changes."
     used.options(command("used", used.run, summary))
-    summary = "Take each head's output from another text: which heads carry the difference of the answers?"
+    summary = "Take head outputs from another text: which ones matter?"
     patch.options(command("patch", patch.run, summary))
-    summary = "Measure by what each head finds its keys: words, positions, earlier heads, or feed-forward parts."
+    summary = "Measure by what each head finds its keys."
     why.options(command("why", why.run, summary))
-    summary = "Measure the heads of a causal model on repeated random tokens: induction and similar patterns."
+    summary = "Find induction heads and similar ones of a causal model."
     decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
-    summary = "Train the toy model from a seed, or measure its heads on newly sampled sentences."
+    summary = "Train the toy model from a seed, or measure its heads."
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
     _add_shell(command("completion", _print_completion, "Print a script that completes commands in the shell."))
     return whole

@@ -27,6 +27,7 @@ from mha_viz.models.properties import (
     weights_digest,
 )
 from mha_viz.models.tokenizer import TextPieces, Tokenizer, panics_in_words
+from mha_viz.process import lacks_memory
 from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import DTYPES, in_dtype
 from mha_viz.text import TokenizedText
@@ -119,6 +120,8 @@ class LoadedModel(ABC):
         except MhaVizError:
             raise
         except Exception as error:  # any error of a library: the files are what the user can change
+            if lacks_memory(error):  # they are not to blame
+                raise
             words = " ".join(str(error).split()) or type(error).__name__
             _log.warning("%s cannot be loaded: %s", name, words)
             reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"

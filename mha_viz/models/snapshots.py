@@ -15,6 +15,7 @@ from typing import Any
 from mha_viz.errors import ModelBroken
 from mha_viz.files import digests, passing_folder
 from mha_viz.files.assets import HOME, home
+from mha_viz.process import lacks_memory
 
 FILE = "snapshots.safetensors"
 WEIGHTS = "model.safetensors"
@@ -121,4 +122,6 @@ def _opened(folder: Path) -> Any:
     try:
         return safe_open(folder / FILE, "np")
     except Exception as error:  # the exception class of the library or of the system
+        if lacks_memory(error):
+            raise
         raise ModelBroken(f"{folder.name} has no snapshots that can be read.", "Install the app again.") from error

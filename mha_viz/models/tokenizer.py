@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from mha_viz.errors import EmptyText, ModelBroken, TextError, check_kind
 from mha_viz.model_names import quote_model, short_name
+from mha_viz.process.log import raised
 from mha_viz.quotes import quoted
 from mha_viz.text import Cut, Piece, Spelling, TokenizedText, WordPieces, clean, tokenized
 
@@ -204,7 +205,7 @@ def panics_in_words(name: str) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        _log.warning("%s: %s", name, error)
+        _log.warning("%s: %s", quote_model(name), raised(error))  # what a panic says may quote the text
         problem = f"The tokenizer or the weights of {quote_model(name)} crashed the library that reads them."
         raise ModelBroken(problem, "Try another text, or another model.") from None
 

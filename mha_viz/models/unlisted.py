@@ -21,6 +21,7 @@ from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import EncoderDecoder, PartTap
 from mha_viz.models.families import BY_HAND, weights_only
+from mha_viz.process import lacks_memory
 from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import CROSS, DECODER, ENCODER
 from mha_viz.text import TokenizedText
@@ -143,6 +144,8 @@ def _in_words(name: str) -> Iterator[None]:
     except MhaVizError:
         raise
     except Exception as error:
+        if lacks_memory(error):
+            raise
         words = " ".join(str(error).split()) or type(error).__name__
         problem = f"transformers cannot run {quote_model(name)} on this text: {words[:MOST_QUOTED]}."
         raise ModelUnsupported(problem, BY_HAND) from error

@@ -17,6 +17,7 @@ from mha_viz.errors import SettingError
 
 PACKAGE = Path(__file__).resolve().parent.parent
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+_WITHOUT_MEMORY = ("failed to map segment", "allocate memory")
 _LARGEST_KEPT = 32 << 20  # bytes of an allocation: the upper limit of glibc's own adjustment
 
 SETTINGS = MappingProxyType(
@@ -53,6 +54,11 @@ def python(*arguments: str) -> tuple[list[str], dict[str, str]]:
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)  # an empty part would be the current folder
     paths = [str(PACKAGE.parent), *filter(None, given)]
     return [sys.executable, "-P", *arguments], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether there was too little memory, as Python, NumPy, PyTorch and the loader of libraries say it."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _WITHOUT_MEMORY)
 
 
 def keep_memory() -> None:

@@ -275,7 +275,7 @@ def _describe(error: BaseException) -> tuple[str, str, str]:
     """The class, problem and remedy of an error. For an unexpected error only the location is logged, not the text."""
     if isinstance(error, MhaVizError):
         return type(error).__name__, error.problem, error.remedy
-    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+    if process.lacks_memory(error):
         return TooLarge.__name__, "", ""
     print(log.as_line(log.raised(error)), file=sys.stderr)
     return Failed.__name__, type(error).__name__, ""

@@ -23,6 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from mha_viz.process import log
+
 _PID = struct.Struct("<i")
 _COPY = b"c"
 _NONE, _COPIED = 0, -1  # in place of the number of a copy: none could be made, or this process is the copy
@@ -203,6 +205,6 @@ def _do(work: Callable[[], object], pipes: Sequence[int]) -> None:
     try:
         work()
         os._exit(0)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        print(log.as_line(log.raised(error)), file=sys.stderr, flush=True)
         os._exit(1)

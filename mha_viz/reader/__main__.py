@@ -4,12 +4,14 @@ system can do that, it has no network and writes below the folders of its argume
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import sys
 import warnings
 from typing import Any
 
+from mha_viz import process
 from mha_viz.errors import MhaVizError, ReadingFailed, TextCutWarning
 from mha_viz.models import catalog
 from mha_viz.process import log, messages
@@ -21,6 +23,8 @@ from mha_viz.reader import verbs
 from mha_viz.reader.models import Models
 from mha_viz.reader.verbs import CODEC
 
+_LOG = logging.getLogger(__name__)
+
 
 def serve() -> None:
     """Answer requests until standard input closes. Output that libraries print goes to the log."""
@@ -28,6 +32,7 @@ def serve() -> None:
     replies: Any = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     warnings.simplefilter("ignore", TextCutWarning)  # the page shows it; the log must not contain visitors' words
+    log.bound_records()
     models = Models()
     end_with_parent()
     while True:
@@ -43,13 +48,19 @@ def serve() -> None:
         except MhaVizError as error:
             heading = messages.packed_error(error)
         except BaseException as error:  # any library error, including Rust panics: only this request fails
-            print(log.as_line(log.raised(error)), file=sys.stderr)
-            why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
-            heading = messages.packed_error(
-                ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
-            )
+            heading = messages.packed_error(_in_words(error))
         messages.send(replies, heading | {"loaded": models.names, "used": str(models.used or "")}, answer)
         gc.enable()  # it was off while the libraries were imported
+
+
+def _in_words(error: BaseException) -> ReadingFailed:
+    """Say what a visitor can do about an error of a library, which the log notes."""
+    if process.lacks_memory(error):
+        _LOG.error("There was too little memory for a request.")
+        return ReadingFailed("There was too little memory to read this.", verbs.LESS)
+    _LOG.error("A request failed.", exc_info=error)
+    why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
+    return ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
 
 
 def main() -> None:

@@ -26,7 +26,6 @@ T = TypeVar("T")
 READ_SECONDS = 60.0  # for the longest text
 
 _TOO_LONG = "Choose another model, or a shorter text."
-_ENDED = "Try again; a smaller model or a shorter text needs less memory."
 
 
 class Reader:
@@ -147,4 +146,4 @@ def _stop(process: Process, timed_out: threading.Event) -> None:
 def _failure(model: str, timed_out: bool, seconds: float) -> ReadingFailed:
     if timed_out:
         return ReadingFailed(f"{short_name(model)} took longer than {seconds:.0f} s and was stopped.", _TOO_LONG)
-    return ReadingFailed(f"The process that runs {short_name(model)} ended.", _ENDED)
+    return ReadingFailed(f"The process that runs {short_name(model)} ended.", verbs.LESS)

@@ -40,6 +40,9 @@ CODEC = Codec(
 )
 
 
+LESS = "Try again; a smaller model or a shorter text needs less memory."  # what to do without memory
+
+
 def model_of(first: object = "", *_: object) -> str:
     """The name of the model that the values of a verb begin with; empty if they name none."""
     return first.model if isinstance(first, Request) else str(first)

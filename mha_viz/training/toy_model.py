@@ -24,6 +24,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from mha_viz.corpus import grammar, lexicon
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import Cancelled, SettingError
+from mha_viz.files import passing_folder, put
 from mha_viz.models import snapshots
 
 LAYERS, HEADS, WIDTH = 2, 4, 64
@@ -316,15 +317,17 @@ def weights(model: Any) -> ToyWeights:
 
 
 def save(trained: Trained, folder: Path, words: Any) -> None:
-    """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots, in one file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    trained.model.config.save_pretrained(folder)
-    save_file(weights(trained.model), folder / "model.safetensors", metadata={"format": "pt"})
-    words.save_pretrained(folder)
+    """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots, in one file. Every
+    file is whole, and the weights come last."""
     arrays = {f"{step}/{name}": w for step, one in trained.snapshots.items() for name, w in _quantised(one)}
-    save_file(
-        arrays, folder / snapshots.FILE, metadata={"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
-    )
+    of_all = {"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
+    with passing_folder(folder) as partial:
+        trained.model.config.save_pretrained(partial)
+        save_file(weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
+        words.save_pretrained(partial)
+        save_file(arrays, partial / snapshots.FILE, metadata=of_all)
+        for file in sorted(partial.iterdir(), key=lambda one: one.name == snapshots.WEIGHTS):
+            put(file, folder / file.name)
 
 
 def _quantised(weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:

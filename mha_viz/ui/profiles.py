@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mha_viz.analysis.profile import Profile
+from mha_viz.files import OLD_SECONDS, remove_old
 from mha_viz.files import assets as assets
 from mha_viz.models import catalog, hub
 from mha_viz.models.budget import PROFILES_SETTING, megabytes
 
 DISK = PROFILES_SETTING  # the environment variable for the limit, in 10^6 bytes
-UNFINISHED_SECONDS = 24 * 3600
 NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; anything else beside it is never deleted
 
 
@@ -87,11 +87,10 @@ def tidy(at_work: Path | None = None) -> None:
 
 def _forget_unfinished(folder: Path) -> None:
     """Delete sums and partial files that were not written to for a day, and the folder if it is then empty."""
-    old = time.time() - UNFINISHED_SECONDS
-    idle = _last_use(folder) < old
+    idle = _last_use(folder) < time.time() - OLD_SECONDS
     for path in folder.rglob(".*"):
-        if path.suffix in (".npz", ".part") and _last_use(path) < old:
-            path.unlink(missing_ok=True)
+        if path.suffix in (".npz", ".part"):
+            remove_old(path)
     if idle:
         with contextlib.suppress(OSError):  # the folder contains a profile
             folder.rmdir()

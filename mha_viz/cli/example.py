@@ -1,0 +1,38 @@
+"""``mha-viz example``."""
+
+from __future__ import annotations
+
+import argparse
+
+from mha_viz.analysis.profile import SENTENCES
+from mha_viz.cli.options import Parser, whole
+from mha_viz.cli.output import destination
+from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
+from mha_viz.files.assets import asset
+
+COUNT = 200
+SOURCE = (
+    "UD English EWT (Silveira and others, 2014, A Gold Standard Dependency Corpus for English), test part; "
+    "a selection, without lemmas; CC BY-SA 4.0"
+)
+
+
+def options(example: Parser) -> None:
+    """Add the options of the command."""
+    example.add_argument("out", metavar="FILE", help="the file to write, such as treebank.conllu, or - for stdout")
+    words = f"write {COUNT} sentences of the built-in grammar, with coreference, drawn by this seed"
+    example.add_argument("--grammar", type=whole(0, 1_000_000, "a seed"), metavar="SEED", help=words)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write a treebank to try commands with."""
+    to = destination(args.out, ".conllu" if args.out == "-" else None, [".conllu"])
+    if args.grammar is None:
+        source, text = SOURCE, asset(f"profiles/minilm/ewt/{SENTENCES}").read_text("utf-8")
+        text = "".join(f"{sentence}\n\n" for sentence in text.split("\n\n")[:COUNT])
+    else:
+        source = f"the built-in grammar, seed {args.grammar}"
+        text = as_conllu(grammar.corpus(COUNT, args.grammar).sentences)
+    to.write(lambda: f"# source = {source}\n{text}".encode())
+    to.report(f"{args.out}: {COUNT} sentences of {source}.")

@@ -29,6 +29,7 @@ from mha_viz.models.transformers_parts import OF_FAMILY, PARTS, SLOWER, calls_re
 from tests import tiny_encoder_decoders, tiny_models
 from tests.imports import ROOT, parsed
 from tests.oracles import EQUAL, SENTENCE
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.models
 Patch = pytest.MonkeyPatch
@@ -205,7 +206,7 @@ except mha_viz.errors.SettingError as error:
 
 
 def test_a_transformers_without_a_part_is_refused_in_one_sentence_when_a_model_is_opened() -> None:
-    ended = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert ended.stdout.startswith(f"transformers {version('transformers')} has no masking_utils.eager_mask as ")
     assert REMEDY in ended.stdout
     assert ended.stdout.count("\n") == 1

@@ -27,6 +27,7 @@ SHORT = (
     "study",
     "cluster",
     "effects",
+    "start",
 )
 NAMES = (*SHORT, "families", "lab", "jobs", "walks", "load", "soak", "fuzz", "back_messages", "hostile", "gpu")
 FEW = frozenset(("grid", "figures", "standalone", "live", "study", "effects"))  # repeat less without --full

@@ -16,7 +16,7 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.limits import MAX_BYTES
-from mha_viz.models import loading, opening
+from mha_viz.models import loading, properties
 from mha_viz.models.encoder import Encoder
 from mha_viz.text import clean
 from tests import hostile
@@ -265,10 +265,10 @@ def test_the_built_in_corpus_has_a_name(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_gpu_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     if torch.cuda.is_available():
-        assert opening.torch_device("cuda").type == "cuda"
+        assert properties.torch_device("cuda").type == "cuda"
     else:
-        with pytest.raises(opening.SettingError, match="No GPU was found"):
-            opening.torch_device("cuda")
+        with pytest.raises(properties.SettingError, match="No GPU was found"):
+            properties.torch_device("cuda")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from transformers import BigBirdConfig, BigBirdModel, GPT2Config, GPT2Model
 
 import mha_viz as mv
 from mha_viz.figures.packet import packet
-from mha_viz.models.opening import piece_limit
+from mha_viz.models.properties import piece_limit
 from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, TextPieces
 from mha_viz.text import Cut
 from tests import tiny_models

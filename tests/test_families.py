@@ -21,6 +21,7 @@ from mha_viz.models import capture, linear
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
 from mha_viz.models.loading import from_folder, one_stack
+from mha_viz.models.opening import open_folder
 from mha_viz.models.probe import place
 from tests import hostile, lanes, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, plain, silenced
@@ -212,9 +213,12 @@ def test_the_last_of_the_input_layers_makes_the_values(family: str, tiny: Tiny) 
 
 
 @families
-def test_the_feed_forward_part_sees_the_attention_unless_the_row_says_parallel(family: str, tiny: Tiny) -> None:
+def test_the_feed_forward_part_sees_the_attention_unless_the_row_says_parallel(
+    family: str, tiny: Tiny, tiny_folder: Callable[[str], Path]
+) -> None:
     ids = torch.tensor([tiny(family)._tokenizer.read(SENTENCE).ids])
-    before, after = (_after_attention(tiny(family)._model, ids, times) for times in (1, 2))
+    model, _ = open_folder(tiny_folder(family), family)
+    before, after = (_after_attention(model, ids, times) for times in (1, 2))
     assert torch.equal(before, after) is holds(FAMILIES[family].parallel, tiny(family).config)
 
 

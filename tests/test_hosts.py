@@ -10,6 +10,7 @@ import pytest
 
 from tests.app_server import ROOT, AppServer
 from tests.http_answers import PROMISED, ask
+from tests.waiting import PATIENCE
 from tests.web_session import WebSession, run
 
 pytestmark = [
@@ -50,6 +51,8 @@ async def named_folder(server: AppServer) -> None:
 
 
 def test_another_program_is_told_how_to_start_the_app() -> None:
-    ended = subprocess.run([sys.executable, "-c", "import app"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-c", "import app"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "mha-viz: This program cannot serve app.py. Start mha-viz serve.\n"

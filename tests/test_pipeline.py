@@ -262,7 +262,8 @@ def test_a_folder_with_such_a_tokenizer_is_never_opened(
         (tmp_path / path.name).write_bytes(path.read_bytes())
     content = json.loads((tmp_path / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps(content | ATTACKS[name]))
-    monkeypatch.setattr("mha_viz.models.encoder.open_folder", lambda *_: pytest.fail("opened"))
+    for opens in ("encoder.open_bert", "opening.open_folder"):
+        monkeypatch.setattr(f"mha_viz.models.{opens}", lambda *_: pytest.fail("opened"))
     with pytest.raises(ModelUnsupported):
         Encoder.from_folder(tmp_path)
 

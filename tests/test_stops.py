@@ -23,6 +23,7 @@ from mha_viz.files import recorded, whole_file
 from tests import lanes
 from tests.cli_runs import ROOT
 from tests.copies import RAISED, Copy
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.app, pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")]
 
@@ -260,7 +261,7 @@ def test_the_end_of_a_process_hears_it(tmp_path: Path) -> None:
             child.stdout.readline()
             time.sleep(3)  # by now it is at its end
             child.send_signal(signal.SIGINT)
-            _, printed = child.communicate(timeout=20)
+            _, printed = child.communicate(timeout=PATIENCE)
         finally:
             child.kill()
     assert_stopped(child.returncode, printed)

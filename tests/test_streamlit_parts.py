@@ -42,6 +42,7 @@ from mha_viz.serving import media_addresses, messages, sweeping
 from mha_viz.serving.streamlit_parts import PARTS, install_parts
 from tests.app_server import AppServer
 from tests.imports import ROOT, parsed
+from tests.waiting import PATIENCE
 from tests.web_session import run as run_async
 
 pytestmark = pytest.mark.app
@@ -320,7 +321,7 @@ It.handle = handle
 
 def test_a_server_without_what_protects_does_not_start() -> None:
     command = [sys.executable, "-c", START.format(change=SERVER), "--server.headless", "true"]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.count("\n") == 1
     assert "has no starlette_server._get_uvicorn_config_kwargs" in ended.stderr

@@ -29,6 +29,7 @@ from mha_viz.models.transformers_parts import OF_FAMILY, PARTS, SLOWER, calls_re
 from tests import tiny_encoder_decoders, tiny_models
 from tests.imports import ROOT, parsed
 from tests.oracles import EQUAL, SENTENCE
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.models
 Patch = pytest.MonkeyPatch
@@ -198,14 +199,14 @@ WITHOUT = """
 import transformers.masking_utils, mha_viz as mv, mha_viz.errors
 del transformers.masking_utils.eager_mask
 try:
-    mv.load("toy")
+    mv.load("repeater")
 except mha_viz.errors.SettingError as error:
     print(error)
 """
 
 
 def test_a_transformers_without_a_part_is_refused_in_one_sentence_when_a_model_is_opened() -> None:
-    ended = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert ended.stdout.startswith(f"transformers {version('transformers')} has no masking_utils.eager_mask as ")
     assert REMEDY in ended.stdout
     assert ended.stdout.count("\n") == 1

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import field, make_dataclass
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from mha_viz.attention.answers import Numbers
 from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
@@ -24,9 +24,8 @@ from mha_viz.models import capture
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.models.families import family_of
-from mha_viz.models.opening import reports_silenced, torch_device, torch_dtype
+from mha_viz.models.properties import torch_device, torch_dtype
 from mha_viz.models.tokenizer import panics_in_words
-from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
 from mha_viz.quotes import quoted
 from mha_viz.request import BOTH, COSINE, FIRST, MASK, NEXT, OFF_IN, Question
 
@@ -183,6 +182,10 @@ def _opened(encoder: Encoder) -> Any:
     wordless = family_of(encoder.config).wordless
     if wordless:
         return wordless
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM  # 3 s that readings need not wait
+
+    from mha_viz.models.opening import reports_silenced
+
     kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     with reports_silenced():
@@ -203,17 +206,21 @@ def _opened(encoder: Encoder) -> Any:
     return model.eval().to(torch_device(encoder.device))
 
 
-@dataclass
-class _States(BaseModelOutputWithPastAndCrossAttentions):
-    global_attentions: Any = None  # Longformer asks for them
-    router_logits: Any = None  # Mixtral and Qwen with experts do
+@cache
+def _states() -> Any:
+    """The class of what stands for the output of a model's layers."""
+    from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
+
+    # Longformer asks for the first of these, Mixtral and Qwen with experts for the second.
+    more = [(name, Any, field(default=None)) for name in ("global_attentions", "router_logits")]
+    return make_dataclass("_States", more, bases=(BaseModelOutputWithPastAndCrossAttentions,))
 
 
 class _Given(nn.Module):
     """Stands in for the layers of a model: its output is its input."""
 
-    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> _States:
-        return _States(last_hidden_state=inputs_embeds)
+    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> Any:
+        return _states()(last_hidden_state=inputs_embeds)
 
     @property
     def decoder(self) -> nn.Module:

@@ -1,6 +1,7 @@
 """The tap: how attention comes out of a transformers model, and where it could be changed on the way.
 
-transformers can compute a model's attention with a registered function. The one registered here records every layer's
+transformers can compute a model's attention with a registered function. The one here, which
+:mod:`mha_viz.models.opening` registers, records every layer's
 probabilities in the :class:`Tap` of the current call; a ContextVar separates concurrent calls on one model.
 """
 
@@ -18,13 +19,7 @@ import torch
 from mha_viz.attention import Weights
 from mha_viz.attention.steps import Row, Step
 from mha_viz.models.families import FAMILIES, is_listed
-from mha_viz.models.transformers_parts import (
-    AttentionInterface,
-    AttentionMaskInterface,
-    calls_registered,
-    check_function,
-    eager_mask,
-)
+from mha_viz.models.transformers_parts import calls_registered, check_function
 from mha_viz.text import clean
 
 NAME = "mha_capture"  # the attn_implementation with which models are loaded
@@ -291,7 +286,3 @@ def _softmax_(scores: torch.Tensor) -> None:
 def _flat(projected: torch.Tensor) -> torch.Tensor:
     """[sentence, head, n, d_head] → [head · sentence, n, d_head]."""
     return projected.transpose(0, 1).flatten(0, 1)
-
-
-AttentionInterface.register(NAME, capture)
-AttentionMaskInterface.register(NAME, eager_mask)

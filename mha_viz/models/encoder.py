@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from transformers import AutoModel
 
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
 from mha_viz.attention.steps import Step, read_as
@@ -20,16 +19,13 @@ from mha_viz.attention.trace import Trace
 from mha_viz.errors import ModelUnsupported, ShapeError, TextError, check_kind, shorten_value
 from mha_viz.model_names import quote_model
 from mha_viz.models import capture, cores, linear, many
+from mha_viz.models.bert import open_bert
 from mha_viz.models.capture import Tap
 from mha_viz.models.families import layers
 from mha_viz.models.in_parts import InParts
 from mha_viz.models.listening import listen
 from mha_viz.models.loaded import LoadedModel
 from mha_viz.models.many import Pieces, Prepared
-from mha_viz.models.opening import (
-    open_folder,
-    simplified,
-)
 from mha_viz.models.probe import Opened, matrix, place
 from mha_viz.models.straight import Straight, straight
 from mha_viz.models.tokenizer import TextPieces
@@ -71,7 +67,19 @@ class Encoder(InParts, LoadedModel):
 
     @classmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+        from mha_viz.models.opening import open_folder  # imports transformers: 3 s
+
         return cls(*open_folder(folder, name, dtype), name, revision, device)
+
+    @classmethod
+    def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+        """As in the base class; a plain BERT on the CPU without transformers."""
+        opened = open_bert(folder, name) if device == "cpu" and dtype == torch.float32 else None
+        if opened is None:
+            return super()._ready(folder, name, revision, device, dtype)
+        model = cls(*opened, name, revision, device)
+        model._prepare()
+        return model
 
     def __repr__(self) -> str:
         return f"Encoder({self.name}, {self.family}, {self.layers} layers × {self.heads} heads)"
@@ -259,13 +267,13 @@ class Encoder(InParts, LoadedModel):
 
     def untrained(self, seed: int = 0) -> Encoder:
         """The same architecture and tokenizer with random weights."""
+        from mha_viz.models import opening  # imports transformers: 3 s
+
         with _one_seed, torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-                self._model.config, attn_implementation=capture.implementation(self.family), dtype=self._model.dtype
-            )
+            model = opening.untrained(self._model.config, self._model.dtype)
         revision = f"untrained, seed {seed}"
-        encoder = type(self)(simplified(model.eval()), self.vocabulary, self.name, revision, self.device)
+        encoder = type(self)(model, self.vocabulary, self.name, revision, self.device)
         encoder._prepare()
         return encoder
 

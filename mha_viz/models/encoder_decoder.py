@@ -29,7 +29,6 @@ from mha_viz.models.families import ENCODER_DECODERS
 from mha_viz.models.generation import MOST, greedy, writing_of
 from mha_viz.models.in_parts import InParts
 from mha_viz.models.loaded import LoadedModel
-from mha_viz.models.opening import open_two_stacks
 from mha_viz.models.stacks import SourceStack, TargetStack
 from mha_viz.models.tokenizer import TextPieces, Tokenizer
 from mha_viz.models.transformers_parts import layers_unseen
@@ -73,6 +72,8 @@ class EncoderDecoder(LoadedModel):
 
     @classmethod
     def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+        from mha_viz.models.opening import open_two_stacks  # imports transformers: 3 s
+
         model, *tokenizers = open_two_stacks(folder, name, dtype)
         return cls(model, Tokenizers(*tokenizers), name, revision, device)
 

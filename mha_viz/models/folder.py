@@ -47,7 +47,7 @@ SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer
 SETTINGS = frozenset({"config.json", "generation_config.json", "tokenizer_config.json", "added_tokens.json"})
 _READ = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
 MAX_CONFIG_BYTES = 1_000_000
-_MAX_TOKENIZER_BYTES = 64_000_000
+MAX_TOKENIZER_BYTES = 64_000_000
 _MAX_HEADER_BYTES = 4_000_000  # of about 40,000 tensors, which take 0.15 s and 26 MB to read
 _MAX_INDEX_BYTES = 16_000_000
 _MOST_AXES, _MOST = 8, 2**40  # of a tensor, and the largest number in its entry
@@ -318,22 +318,22 @@ def _check_tokenizer(folder: Path, who: str) -> None:
     if not has_tokenizer(names):
         raise no_tokenizer(who)
     for name in sorted(names & set().union(*TOKENIZERS)):
-        if (folder / name).stat().st_size > _MAX_TOKENIZER_BYTES:
-            raise ModelBroken(f"{who}: {name} is larger than {_MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
+        if (folder / name).stat().st_size > MAX_TOKENIZER_BYTES:
+            raise ModelBroken(f"{who}: {name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
     if "tokenizer_config.json" in names:
-        settings = read_object(folder / "tokenizer_config.json", _MAX_TOKENIZER_BYTES, who)
+        settings = read_object(folder / "tokenizer_config.json", MAX_TOKENIZER_BYTES, who)
         if "auto_map" in settings:
             raise custom_code(who)
         pipeline.check_tokenizer_settings(settings, who)
     if "tokenizer.json" in names:
-        tokenizer = read_object(folder / "tokenizer.json", _MAX_TOKENIZER_BYTES, who)
+        tokenizer = read_object(folder / "tokenizer.json", MAX_TOKENIZER_BYTES, who)
         if not isinstance(tokenizer.get("model"), dict):
             raise ModelBroken(f"{who}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
         pipeline.check_tokenizer(tokenizer, who)
     if "generation_config.json" in names:
         read_object(folder / "generation_config.json", MAX_CONFIG_BYTES, who)
     if "added_tokens.json" in names:
-        pipeline.check_added(read_object(folder / "added_tokens.json", _MAX_TOKENIZER_BYTES, who), who)
+        pipeline.check_added(read_object(folder / "added_tokens.json", MAX_TOKENIZER_BYTES, who), who)
     for name in names & SENTENCEPIECE:
         pipeline.check_sentencepiece((folder / name).read_bytes(), who)
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from mha_viz.models.opening import own_or_decoder_s
-from mha_viz.models.transformers_parts import BaseModelOutput
+from mha_viz.models.properties import own_or_decoder_s
 
 MOST = 64  # the most tokens of a generated target
 
@@ -53,6 +52,8 @@ def greedy(model: Any, source: torch.Tensor, writing: Writing, most: int) -> lis
     """The tokens that the model generates for a ``source``, [1, n], after the one that a target begins with: at most
     ``most``, without the one that ends it. Among equally probable tokens the first is chosen, so that the same source
     always gives the same target."""
+    from mha_viz.models.transformers_parts import BaseModelOutput  # transformers, where one of its models is open
+
     written: list[int] = []
     name = _name_of_cache(model)
     with torch.inference_mode():

@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.transformers_parts import Conv1D, GELUActivation
 
 # A linear layer and the exact GELU after it, by their names in each family: one pass over memory instead of two.
 _FUSED = frozenset(family.gelu for family in FAMILIES.values() if family.gelu)
@@ -123,11 +122,11 @@ def pack(model: nn.Module) -> None:
     if not available():
         return
     # Without the layers themselves, so that each is freed when its packed form has taken its place.
-    for parent in [module for module in model.modules() if type(module) not in (nn.Linear, Conv1D)]:
+    for parent in [module for module in model.modules() if type(module) is not nn.Linear and not is_conv(module)]:
         fused = set()  # linear layers that include their activation, which itself becomes the identity
         for linear, activation in _FUSED:
             pair = getattr(parent, linear, None), getattr(parent, activation, None)
-            if type(pair[0]) is nn.Linear and isinstance(pair[1], GELUActivation):
+            if type(pair[0]) is nn.Linear and _is_gelu(pair[1]):
                 setattr(parent, activation, nn.Identity())
                 fused.add(linear)
         for name, child in list(parent.named_children()):
@@ -136,10 +135,26 @@ def pack(model: nn.Module) -> None:
                 setattr(parent, name, packed)
 
 
-def _packed(layer: nn.Module, gelu: bool) -> PackedLinear | None:
+def is_conv(module: Any) -> bool:
+    """Whether a module is the linear layer of GPT-2 in transformers, which stores W as [in, out]. Told by its name,
+    because importing its class takes as long as all of transformers."""
+    return _name(module) == "transformers.pytorch_utils.Conv1D"
+
+
+def _is_gelu(module: Any) -> bool:
+    """Whether a module is the exact GELU."""
+    is_plain = type(module) is nn.GELU and module.approximate == "none"
+    return is_plain or _name(module) == "transformers.activations.GELUActivation"
+
+
+def _name(module: Any) -> str:
+    return f"{type(module).__module__}.{type(module).__name__}"
+
+
+def _packed(layer: Any, gelu: bool) -> PackedLinear | None:
     if type(layer) is nn.Linear:
         return PackedLinear(layer.weight, layer.bias, gelu)
-    if type(layer) is Conv1D:  # GPT-2 stores [in, out]
+    if is_conv(layer):  # GPT-2 stores [in, out]
         return PackedLinear(layer.weight.T, layer.bias)
     return None
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from mha_viz import process
 from mha_viz.attention import Attention
 from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWarning, warn
 from mha_viz.heads import every_layer
@@ -18,10 +19,9 @@ from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
 from mha_viz.models.families import is_causal
 from mha_viz.models.folder import look_at
-from mha_viz.models.opening import (
+from mha_viz.models.properties import (
     own_or_decoder_s,
     piece_limit,
-    reports_silenced,
     torch_device,
     torch_dtype,
     weights_digest,
@@ -106,6 +106,7 @@ class LoadedModel(ABC):
         Raises ModelBroken for damaged or contradictory files, ModelUnsupported if its attention cannot be drawn, not in
         this type, or it has another number of stacks (:func:`mha_viz.models.loading.from_folder` opens both kinds).
         """
+        process.check_docstrings()
         facts = look_at(folder)
         is_unknown = not name or short_name(name) != name
         name = ModelName(name or folder.name, display_name or facts.display_name * is_unknown)
@@ -113,9 +114,8 @@ class LoadedModel(ABC):
             stacks = "one stack" if cls.parts else "two stacks"
             raise ModelUnsupported(f"{quote_model(name)} has {stacks} of layers.", "Load it with mha_viz.load.")
         try:
-            with panics_in_words(name), reports_silenced():
-                model = cls._opened(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
-                model._prepare()
+            with panics_in_words(name):
+                model = cls._ready(folder, name, revision or weights_digest(folder), device, torch_dtype(dtype))
                 model.folder = folder
         except MhaVizError:
             raise
@@ -126,6 +126,16 @@ class LoadedModel(ABC):
             _log.warning("%s cannot be loaded: %s", name, words)
             reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
             raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
+        return model
+
+    @classmethod
+    def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+        """The model in ``folder``, opened by transformers, after its first run."""
+        from mha_viz.models.opening import reports_silenced  # imports transformers: 3 s
+
+        with reports_silenced():
+            model = cls._opened(folder, name, revision, device, dtype)
+            model._prepare()
         return model
 
     @classmethod

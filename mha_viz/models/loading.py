@@ -14,7 +14,7 @@ from mha_viz.models import budget, catalog, hub
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
 from mha_viz.models.folder import look_at
-from mha_viz.models.opening import torch_device, torch_dtype
+from mha_viz.models.properties import torch_device, torch_dtype
 from mha_viz.models.unlisted import Unlisted, UnlistedEncoderDecoder
 from mha_viz.quotes import quoted
 from mha_viz.request import DTYPES, dtype_of

@@ -1,13 +1,10 @@
-"""From the files of a folder to a model and a tokenizer, and the properties in those files."""
+"""From the files of a folder to a model and a tokenizer of transformers."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import inspect
 import json
-import math
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,36 +19,32 @@ from transformers import (
     AutoModel,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 
 from mha_viz import process
-from mha_viz.errors import ModelBroken, ModelUnsupported, SettingError, shorten_value
+from mha_viz.errors import ModelBroken, ModelUnsupported
 from mha_viz.model_names import quote_model
-from mha_viz.models import budget, capture, marian, pipeline
+from mha_viz.models import capture, marian, pipeline
 from mha_viz.models.aligned import AlignedTokenizer
 from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_listed
 from mha_viz.models.folder import MAX_CONFIG_BYTES, check_described, no_attention, read_object, weight_files
 from mha_viz.models.rewritten import rewrite
 from mha_viz.models.shards import of_other_type
-from mha_viz.models.transformers_parts import check_family, transformers_logging
+from mha_viz.models.transformers_parts import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    check_family,
+    eager_mask,
+    transformers_logging,
+)
 from mha_viz.quotes import quoted
-from mha_viz.request import DTYPES
 
-MAX_PIECES = 1024  # more than this cannot be drawn
-BYTES = 4  # bytes of a weight
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # some say −1, XLNet, or nothing: no limit
 _UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
 # The verbosity of transformers is global, so only one thread at a time changes it.
 _one_opening = threading.Lock()
-
-
-def import_ahead() -> None:
-    """Import what a first model of the commonest family would otherwise import."""
-    from transformers.models.bert import modeling_bert, tokenization_bert
-
-    _ = modeling_bert, tokenization_bert
 
 
 @contextmanager
@@ -62,36 +55,18 @@ def reports_silenced() -> Iterator[None]:
     with _one_opening:
         level = transformers_logging.get_verbosity()
         bars = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
         try:
             yield
         finally:
             transformers_logging.set_verbosity(level)
             if bars:
-                transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+                transformers_logging.enable_progress_bar()
 
 
-def torch_device(device: str) -> torch.device:
-    """PyTorch's name of "cpu", "cuda" or "cuda:1". Raises SettingError for another, and for one that is not there."""
-    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)):
-        raise SettingError(f"{quoted(str(device))} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
-    kind, _, number = device.partition(":")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise SettingError("No GPU was found that this PyTorch can use.", 'Use "cpu".')
-    if number and int(number) >= torch.cuda.device_count():
-        raise SettingError(f"There is no GPU {number}: this PyTorch finds {torch.cuda.device_count()}.", 'Use "cuda".')
-    return torch.device(device)
-
-
-def torch_dtype(dtype: str) -> torch.dtype:
-    """PyTorch's name of one of DTYPES. Raises SettingError for another."""
-    if dtype not in DTYPES:
-        raise SettingError(f"dtype is {shorten_value(dtype)!r}.", f"Choose one of {', '.join(DTYPES)}.")
-    by_name: torch.dtype = getattr(torch, dtype)
-    return by_name
-
-
+AttentionInterface.register(capture.NAME, capture.capture)
+AttentionMaskInterface.register(capture.NAME, eager_mask)
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -112,6 +87,21 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
         model = _part(model, text, name)
         model.set_attn_implementation(capture.implementation(text.model_type))
     return simplified(model).eval(), tokenizer
+
+
+def tokenizer_of(folder: Path) -> Any:
+    """The tokenizer of a folder that was opened before."""
+    with reports_silenced():
+        return AutoTokenizer.from_pretrained(folder, **_LOCAL)
+
+
+def untrained(config: Any, dtype: torch.dtype) -> Any:
+    """A model with random weights, of the numbers of a config."""
+    named = config if isinstance(config, PreTrainedConfig) else AutoConfig.for_model(**vars(config))
+    model = AutoModel.from_config(  # type: ignore[no-untyped-call]
+        named, attn_implementation=capture.implementation(named.model_type), dtype=dtype
+    )
+    return simplified(model.eval())
 
 
 def _config(folder: Path, name: str, mapping: Any) -> Any:
@@ -238,40 +228,3 @@ def simplified(model: Any) -> Any:
     if model.dtype != model.config.dtype:  # transformers leaves some of XLNet's weights in float32
         model.to(model.config.dtype)
     return rewrite(model)
-
-
-def own_or_decoder_s(config: Any, number: str) -> int:
-    """Return a number of a config, or of its decoder's if each stack has a config of its own."""
-    stated = getattr(config, number, None)
-    return int(getattr(config.decoder, number) if stated is None else stated)
-
-
-def weights_digest(folder: Path) -> str:
-    """An identifier of the weights: the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the
-    files."""
-    if folder.parent.name == "snapshots":
-        return folder.name
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")):
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:12]
-
-
-def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
-    """The most pieces of a text: as many as the model has positions for, if the weights of all its ``heads`` fit into
-    MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A BigBird with sparse
-    attention computes full attention up to its blocks (704 pieces in the published models) and beyond that something
-    that has no weight for every pair. Raises SettingError."""
-    config = model.config
-    parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
-    stated = [getattr(part, each, None) for part in parts for each in _POSITIONS]
-    positions = min((number for number in stated if type(number) is int and number > 0), default=MAX_PIECES)
-    table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
-    padding = getattr(table, "padding_idx", None)
-    if padding is not None:
-        positions -= int(padding) + 1
-    if getattr(config, "attention_type", "") == "block_sparse":
-        positions = min(positions, (5 + 2 * config.num_random_blocks) * config.block_size)
-    most = math.isqrt(budget.megabytes(budget.WEIGHTS_SETTING) * 2**20 // (BYTES * heads))
-    return min(MAX_PIECES, most, int(positions), int(tokenizer.model_max_length))

@@ -31,8 +31,7 @@ from mha_viz.models.families import (
     opaque,
     weights_only,
 )
-from mha_viz.models.linear import PackedLinear, Rows
-from mha_viz.models.transformers_parts import Conv1D
+from mha_viz.models.linear import PackedLinear, Rows, is_conv
 from mha_viz.text import TokenizedText
 
 MASKED = -1e30  # what is added to the scores of masked positions is less
@@ -323,7 +322,7 @@ def _cut(joined: Floats, wide: int, heads: int, keys: int, interleaved: bool) ->
 
 def matrix(module: Any) -> torch.Tensor:
     """The weight of a linear layer as [in, out], whichever way it is stored."""
-    weight: torch.Tensor = module.weight if isinstance(module, Conv1D) else module.weight.T
+    weight: torch.Tensor = module.weight if is_conv(module) else module.weight.T
     return weight.detach()
 
 

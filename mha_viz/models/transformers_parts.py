@@ -1,28 +1,20 @@
 """List what is taken from inside transformers and PyTorch, which these do not promise to keep, and hand it on.
 
-What every model needs is checked when the first model is opened, what one family needs when a model of it is. Each
-missing part is answered by a sentence with the versions that work.
+What every model needs is checked when the first model is opened, what one family needs when a model of it is; for one
+that :mod:`mha_viz.models.bert` opens, transformers is not imported. Each missing part is answered by a sentence with
+the versions that work.
 """
 
 from __future__ import annotations
 
 from importlib.metadata import version
+from pkgutil import resolve_name
 from types import MappingProxyType
+from typing import Any
 
 from mha_viz.errors import ModelUnsupported
 from mha_viz.library_parts import TESTED, LibraryPart, check_parts, is_there
 from mha_viz.model_names import short_name
-
-__all__ = [
-    "AttentionInterface",
-    "AttentionMaskInterface",
-    "BaseModelOutput",
-    "BaseModelOutputWithPastAndCrossAttentions",
-    "Conv1D",
-    "GELUActivation",
-    "eager_mask",
-    "transformers_logging",
-]
 
 SLOWER = "Models are read more slowly."
 
@@ -104,14 +96,19 @@ def layers_unseen(name: str, family: str, seen: int, layers: int) -> ModelUnsupp
     )
 
 
-check_parts(PARTS)  # before they are imported by name
+def __getattr__(name: str) -> Any:
+    """Hand on what a row of PARTS names in transformers, which is imported for it (3 s). Raises SettingError if any row
+    is missing."""
+    row = next((part for part in PARTS if part.package == "transformers" and _handed_on(part) == name), None)
+    if row is None:
+        raise AttributeError(name)
+    check_parts(PARTS)
+    return resolve_name(f"{row.owner}:{row.name}")
 
-from transformers import AttentionInterface  # noqa: E402
-from transformers.activations import GELUActivation  # noqa: E402
-from transformers.masking_utils import AttentionMaskInterface, eager_mask  # noqa: E402
-from transformers.modeling_outputs import (  # noqa: E402
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-)
-from transformers.pytorch_utils import Conv1D  # noqa: E402
-from transformers.utils import logging as transformers_logging  # noqa: E402
+
+def _handed_on(part: LibraryPart) -> str:
+    """Return the name by which a part is imported from here."""
+    return "transformers_logging" if part.name == "logging" else part.name
+
+
+check_parts([part for part in PARTS if part.package == "torch"])

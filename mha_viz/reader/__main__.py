@@ -13,7 +13,7 @@ from typing import Any
 
 from mha_viz import process
 from mha_viz.errors import MhaVizError, ReadingFailed, TextCutWarning
-from mha_viz.models import catalog, opening
+from mha_viz.models import catalog
 from mha_viz.process import log, messages
 from mha_viz.process.confined import confine, hide
 from mha_viz.process.messages import Array, Json
@@ -64,22 +64,17 @@ def _in_words(error: BaseException) -> ReadingFailed:
 
 
 def main() -> None:
-    """Import the libraries, then confine this process, then serve."""
-    opening.import_ahead()
-    _serve_confined()
+    """Confine this process, then serve."""
+    confine(sys.argv[1:])
+    serve()
 
 
 def template() -> None:
-    """Import the libraries, then make copies of this process, each of which is confined and serves."""
+    """Make copies of this process, each of which is confined and serves. They share what was imported above, which a
+    BERT needs; transformers is imported by the copy that first opens a model of another family."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hide()
-    opening.import_ahead()
-    serve_copies(_serve_confined)
-
-
-def _serve_confined() -> None:
-    confine(sys.argv[1:])
-    serve()
+    serve_copies(main)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def test_what_multihead_attention_of_pytorch_returns(is_dict: bool) -> None:
         read = mv.Attention.from_cache(cached(outputs, outputs), NAMES)
         assert read.weights == pytest.approx(torch.stack([whole[1][0]] * 2).detach().numpy(), abs=1e-6)
     for mean in (module(x, x, x), module(*[torch.cat([x, x])] * 3), module(*[x[0]] * 3)):
-        with pytest.raises(ShapeError, match="a mean over its heads.*average_attn_weights=False"):
+        with pytest.raises(ShapeError, match=r"a mean over its heads.*average_attn_weights=False"):
             mv.Attention.from_cache(cached(mean, mean), NAMES)
 
 

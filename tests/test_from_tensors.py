@@ -224,15 +224,15 @@ def test_a_sink_may_be_the_last_column_that_is_given() -> None:
     names = ["a", "b", "c"]
     whole = [layer(2, 3, 4, seed) for seed in range(2)]  # three tokens and a sink
     expected = Attention.from_tensors([one[..., :-1] for one in whole], names, sink=True)
-    for given in (whole, np.concatenate(whole), [torch.tensor(one) for one in whole]):
-        read = Attention.from_tensors(given, names, layers=[0, 1], sink=True)
+    for weights in (whole, np.concatenate(whole), [torch.tensor(one) for one in whole]):
+        read = Attention.from_tensors(weights, names, layers=[0, 1], sink=True)
         assert read.weights == pytest.approx(expected.weights, abs=1e-6)
         assert read.keys == expected.keys
     padded = Attention.from_tensors([np.eye(3, 4)[None, None]], names, mask=[1, 1, 0], sink=True)
     assert padded["L0H0"].tolist() == [[1, 0, 0], [0, 1, 0]]
-    with pytest.raises(ShapeError, match="from 3 queries to 4 keys: .* a sink.*sink=True"):
+    with pytest.raises(ShapeError, match=r"from 3 queries to 4 keys: .* a sink.*sink=True"):
         Attention.from_tensors(whole, names)
-    with pytest.raises(ShapeError, match="with the column of its sink sums to 1 within 0.5"):
+    with pytest.raises(ShapeError, match=r"with the column of its sink sums to 1 within 0\.5"):
         Attention.from_tensors([one / 2 for one in whole], names, sink=True)
 
 

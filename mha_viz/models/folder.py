@@ -73,7 +73,7 @@ _LIMITS = MappingProxyType(
     | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
     | {"head_dim": 1_024, "d_kv": 1_024, "d_head": 1_024, "relative_attention_num_buckets": 65_536}
     | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
-    | dict.fromkeys(("num_local_experts", "num_experts"), 1_024)
+    | dict.fromkeys(("num_local_experts", "num_experts"), 16_384)  # of Doge, where each is a row
     | dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 131_072)
     | {"rotary_dim": 1_024, "window_size": 1_000_000}
 )

@@ -131,6 +131,15 @@ def test_the_same_annotation_in_every_order_of_fields_is_the_same(order: str) ->
     assert corpus.left_out == ()
 
 
+@pytest.mark.parametrize("line", ["# global.entity = {}", "#  global.Entity={}", "# GLOBAL.ENTITY = {}"])
+def test_an_order_may_be_declared_with_blanks_and_small_letters(line: str) -> None:
+    order = "etype-GRP-infstat"
+    text = in_order(order, *ORDERS["entity-GRP-identity"])
+    declared = text.replace(f"# global.Entity = {order}", line.format("etype - GRP - infstat"))
+    assert declared != text
+    assert read_conllu(declared).sentences == read_conllu(text).sentences
+
+
 def test_an_order_without_a_chain_and_a_bracket_without_one_are_said() -> None:
     corpus = read_conllu("# global.Entity = etype-head\n" + chained("(person-1)", ""))
     assert (corpus.has_chains, len(corpus.left_out)) == (False, 1)

@@ -23,6 +23,7 @@ from transformers import (
 )
 
 import mha_viz as mv
+from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported
 from mha_viz.models import opening
 from mha_viz.models.families import is_listed
@@ -113,6 +114,19 @@ def test_layers_of_a_hybrid_keep_their_numbers(family: str, tmp_path: Path) -> N
     assert {head.layer for head in reading.every_head()} == {3, 7}
     assert reading.made == ("typed", "weights only", "of layers 3, 7")
     assert reading.request is not None
+    facts = look_at(folder)
+    assert (facts.model.layers, facts.attending) == (8, 2)
+
+
+def test_the_list_of_models_counts_the_layers_with_attention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for family in ("lfm2", "olmo"):
+        tiny_unlisted.build(family, tmp_path / family)
+    monkeypatch.setenv("MHA_VIZ_MODELS", f"{tmp_path / 'lfm2'},{tmp_path / 'olmo'}")
+    assert main(["models", "--format", "json"]) == 0
+    listed = {Path(row["name"]).name: row["layers"] for row in json.loads(capsys.readouterr().out)}
+    assert listed == {"lfm2": 2, "olmo": 3}
 
 
 def test_the_learned_sinks_of_a_model_are_a_column(tmp_path: Path) -> None:

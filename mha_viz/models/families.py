@@ -345,6 +345,11 @@ def is_listed(family: str) -> bool:
     return family in FAMILIES or family in ENCODER_DECODERS
 
 
+def attends(kind: str) -> bool:
+    """Tell whether a layer of this kind, as configs name them in ``layer_types``, has weights."""
+    return kind == "hybrid" or ("attention" in kind and "linear" not in kind)
+
+
 def weights_only(family: str) -> ModelUnsupported:
     """Return the error where more is asked of a model without a row than its weights."""
     return ModelUnsupported(

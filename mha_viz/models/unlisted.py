@@ -21,7 +21,7 @@ from mha_viz.models import cores
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import EncoderDecoder, PartTap
-from mha_viz.models.families import BY_HAND, no_shares, weights_only
+from mha_viz.models.families import BY_HAND, attends, no_shares, weights_only
 from mha_viz.quotes import MOST_QUOTED
 from mha_viz.request import CROSS, DECODER, ENCODER
 from mha_viz.text import TokenizedText
@@ -187,5 +187,4 @@ def _attending(config: Any) -> tuple[int, ...]:
     """Return the numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
     way."""
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
-    others = [kind != "hybrid" and ("attention" not in kind or "linear" in kind) for kind in kinds]
-    return tuple(number for number, is_other in enumerate(others) if not is_other)
+    return tuple(number for number, kind in enumerate(kinds) if attends(kind))

@@ -40,17 +40,7 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
     encoder = in_one_stack(model)
     if not is_number(words) or not 1 <= words <= MOST_WORDS:
         raise SettingError(f"words is {shorten_value(words)!r}.", f"Expected a number from 1 to {MOST_WORDS}.")
-    if not encoder.causal:
-        raise ModelUnsupported(
-            f"{quote_model(encoder.name)} reads in both directions, so it continues no text.",
-            "Choose a causal model, such as GPT-2.",
-        )
-    if not is_listed(encoder.family):
-        raise ModelUnsupported(
-            f"{quote_model(encoder.name)} is read weights only, without what it predicts, so it continues no text.",
-            "Let transformers write, with generate(…, output_attentions=True, return_dict_in_generate=True), and draw "
-            "that with mha_viz.Attention.from_generated; or choose a model such as GPT-2.",
-        )
+    _check_writes(encoder)
     read = encoder.pieces(text)
     assert isinstance(read, TextPieces)
     delimiters = {*encoder.vocabulary.all_special_ids}
@@ -77,6 +67,21 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
         )
         state = Continuation(pieces, _whole_words(written, words) if is_full else written, is_full)
     return state
+
+
+def _check_writes(encoder: Encoder) -> None:
+    """Raise ModelUnsupported for a model that reads in both directions, or is read weights only."""
+    if not encoder.causal:
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} reads in both directions, so it continues no text.",
+            "Choose a causal model, such as GPT-2.",
+        )
+    if not is_listed(encoder.family):
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} is read weights only, without what it predicts, so it continues no text.",
+            "Let transformers write, with generate(…, output_attentions=True, return_dict_in_generate=True), and draw "
+            "that with mha_viz.Attention.from_generated; or choose a model such as GPT-2.",
+        )
 
 
 def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> str:

@@ -360,7 +360,7 @@ def weights_only(family: str) -> ModelUnsupported:
     )
 
 
-def unopened(name: str, reason: str) -> ModelUnsupported:
+def cannot_be_opened(name: str, reason: str) -> ModelUnsupported:
     """Return the error for a model without a row that stops a library, which gives a ``reason``."""
     return ModelUnsupported(
         f"transformers cannot open {quote_model(name)}{reason}.",

@@ -16,7 +16,7 @@ from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWa
 from mha_viz.heads import every_layer
 from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
-from mha_viz.models.families import is_causal, unopened
+from mha_viz.models.families import is_causal, cannot_be_opened
 from mha_viz.models.folder import look_at
 from mha_viz.models.opening import (
     own_or_decoder_s,
@@ -123,7 +123,7 @@ class LoadedModel(ABC):
             _log.warning("%s cannot be loaded: %s", name, words)
             reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
             if facts.weights_only:
-                raise unopened(name, reason) from error
+                raise cannot_be_opened(name, reason) from error
             raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
         return model
 

@@ -16,7 +16,7 @@ from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWa
 from mha_viz.heads import every_layer
 from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
-from mha_viz.models.families import is_causal, cannot_be_opened
+from mha_viz.models.families import cannot_be_opened, is_causal
 from mha_viz.models.folder import look_at
 from mha_viz.models.opening import (
     own_or_decoder_s,

@@ -21,6 +21,7 @@ from mha_viz.figures import recipe
 from mha_viz.figures.packet import axis_tokens
 from mha_viz.models.continuing import continue_text, write_more
 from mha_viz.models.loading import load
+from tests import tiny_unlisted
 from tests.page_session import PageSession, press
 
 Folder = Callable[[str], Path]
@@ -73,6 +74,12 @@ def test_it_is_written_in_steps() -> None:
 def test_what_cannot_be_continued_is_refused(model: str, text: str, words: Any, message: str) -> None:
     with pytest.raises(MhaVizError, match=message):
         continue_text(mv.load(model), text, words)
+
+
+def test_a_model_that_is_read_weights_only_continues_no_text(tmp_path: Path) -> None:
+    folder = tiny_unlisted.build("olmo", tmp_path)
+    with pytest.raises(MhaVizError, match=r"is read weights only.*generate\(.*from_generated"):
+        continue_text(load(folder), TEXT)
 
 
 # ---- On the page ----------------------------------------------------------------------------------------------

@@ -111,10 +111,36 @@ def test_what_nnsight_saved_of_attention_modules() -> None:
     named = {f"transformer.h.{i}.attn": output for i, output in enumerate(outputs)}
     hidden = {f"transformer.h.{i}.mlp": torch.randn(1, N, 8) for i in range(3)}
     recorded = {name: Recorded(output) for name, output in named.items()}
-    for cache in (outputs, dict(enumerate(layers)), named, hidden | named, recorded, layers, np.stack(layers)[:, 0]):
+    for cache in (outputs, dict(enumerate(layers)), named, hidden | named, recorded, layers, np.stack(layers)):
         assert mv.Attention.from_cache(cache, NAMES).key == expected
+    guessed = mv.Attention.from_cache(np.stack(layers)[:, 0], NAMES)
+    assert guessed.made == ("first two axes taken for layers and heads",)
     for names in ("gpt2.h.{}.attn", "L{}", "encoder.block.{}.layer.0"):
         assert mv.Attention.from_cache({names.format(i): layers[i] for i in range(3)}, NAMES).key == expected
+
+
+@pytest.mark.parametrize("is_dict", [False, True])
+def test_what_multihead_attention_of_pytorch_returns(is_dict: bool) -> None:
+    module, x = torch.nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(1, N, 8)
+
+    def cached(*outputs: Any) -> Any:
+        return {f"layers.{i}.attn": output for i, output in enumerate(outputs)} if is_dict else [*outputs]
+
+    whole, alone = (module(*[one] * 3, average_attn_weights=False) for one in (x, x[0]))
+    for outputs in (whole, alone):
+        read = mv.Attention.from_cache(cached(outputs, outputs), NAMES)
+        assert read.weights == pytest.approx(torch.stack([whole[1][0]] * 2).detach().numpy(), abs=1e-6)
+    for mean in (module(x, x, x), module(*[torch.cat([x, x])] * 3), module(*[x[0]] * 3)):
+        with pytest.raises(ShapeError, match=r"a mean over its heads.*average_attn_weights=False"):
+            mv.Attention.from_cache(cached(mean, mean), NAMES)
+
+
+def test_layers_without_attention_are_none_in_a_cache() -> None:
+    layers = {f"layers.{number}.attn": weights(number, 1, 4, N, N) for number in (3, 7)}
+    cache = {"layers.0.attn": None, **layers, "layers.9.attn": None}
+    assert mv.Attention.from_cache(cache, NAMES).key == mv.Attention.from_cache(layers, NAMES).key
+    with pytest.raises(ShapeError, match="No attention weights are in this cache"):
+        mv.Attention.from_cache({"layers.3.attn": None}, NAMES)
 
 
 def test_one_of_several_stacks_is_named() -> None:

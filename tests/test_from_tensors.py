@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz import Attention, Head
+from mha_viz.attention.steps import steps_of
 from mha_viz.errors import ShapeError
 from mha_viz.text import from_names
 from tests import hostile
@@ -79,10 +80,25 @@ def test_an_axis_that_was_guessed_is_named_in_the_caption() -> None:
     assert taken in guessed.heatmap("L0H1").caption
     known: list[Any] = [[layer(2, 3)], [layer(1, 3)[0]], np.stack([layer(2, 3)[0]])]
     assert [Attention.from_tensors(given, names).made for given in known] == [()] * 3
+    several = np.stack([layer(2, 3)[0]] * 2)  # of two layers, or of a batch of two texts
+    assert Attention.from_tensors(several, names).made == ("first two axes taken for layers and heads",)
+    assert Attention.from_tensors(several, names, layers=[0, 1]).made == ()
     batch = Attention.from_tensors([np.concatenate([layer(2, 3)] * 2)], [names] * 2)
     assert [one.made for one in batch] == [(), ()]
     cached = [{name: layer(2, 3)[0]} for name in ("blocks.0.attn.hook_pattern", "layer.0")]
     assert [Attention.from_cache(cache, names).made for cache in cached] == [(), (taken,)]
+
+
+@pytest.mark.parametrize("numbers", [[3, 7], (3, 7), np.array([3, 7]), torch.tensor([3, 7])], ids=str)
+def test_numbers_of_layers_may_be_of_any_kind(numbers: Any) -> None:
+    layers = [layer(2, 3), layer(2, 3)]
+    assert Attention.from_tensors(layers, ["a", "b", "c"], layers=numbers).layer_numbers == (3, 7)
+    one = Attention.from_tensors(layers[:1], ["a", "b", "c"], layers=numbers[:1])
+    assert ", of layer 3." in one.heatmap("L3H1").caption
+    assert steps_of(map(str, one.made)) == one.made
+    for wrong in (torch.tensor([3.0, 7.0]), [True, 7], [3, "7"]):
+        with pytest.raises(ShapeError, match=r"Give one number for each.*layers=\[3, 7\]"):
+            Attention.from_tensors(layers, ["a", "b", "c"], layers=wrong)
 
 
 def changed(weights: np.ndarray, place: tuple[int, ...], value: float) -> np.ndarray:
@@ -204,9 +220,25 @@ def test_what_rows_leave_to_a_learned_sink_is_a_column() -> None:
     assert attention.weights[:, :, 0, 8] == pytest.approx(expected.numpy(), abs=1e-6)
 
 
+def test_a_sink_may_be_the_last_column_that_is_given() -> None:
+    names = ["a", "b", "c"]
+    whole = [layer(2, 3, 4, seed) for seed in range(2)]  # three tokens and a sink
+    expected = Attention.from_tensors([one[..., :-1] for one in whole], names, sink=True)
+    for weights in (whole, np.concatenate(whole), [torch.tensor(one) for one in whole]):
+        read = Attention.from_tensors(weights, names, layers=[0, 1], sink=True)
+        assert read.weights == pytest.approx(expected.weights, abs=1e-6)
+        assert read.keys == expected.keys
+    padded = Attention.from_tensors([np.eye(3, 4)[None, None]], names, mask=[1, 1, 0], sink=True)
+    assert padded["L0H0"].tolist() == [[1, 0, 0], [0, 1, 0]]
+    with pytest.raises(ShapeError, match=r"from 3 queries to 4 keys: .* a sink.*sink=True"):
+        Attention.from_tensors(whole, names)
+    with pytest.raises(ShapeError, match=r"with the column of its sink sums to 1 within 0\.5"):
+        Attention.from_tensors([one / 2 for one in whole], names, sink=True)
+
+
 def test_a_sink_is_no_token_for_measures_and_is_hidden_with_special_tokens() -> None:
     names = ["<s>", "▁pho", "to", "▁a"]
-    attention = Attention.from_tensors(EVEN * 0.6, names, sink=True)
+    attention = Attention.from_tensors(EVEN * 0.6, names, layers=[0, 1], sink=True)
     of_one = attention.measures().loc["L0H0"]
     expected = {"previous": 0.15, "following": 0.15, "same": 0.15, "cls": 0.15, "sep": 0}
     assert of_one[[*expected]].to_dict() == pytest.approx(expected)

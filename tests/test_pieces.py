@@ -57,6 +57,17 @@ RIGHT: dict[str, tuple[list[str], list[str], list[str]]] = {  # names of the tok
     "no piece for it": (["▁na", "<unk>", "ve"], ["na", "[UNK]", "ve"], []),
     "one picture of several": (["ðŁ", "ĺĢ", "Ġok"], ["😀", "##😀·2", "ok"], ["😀", "ok"]),
     "bytes of no character": (["Ã", "Ġla"], ["<0xC3>", "la"], []),
+    "bytes that are names": (
+        ["h", "Ã", "©", " ", "y", "\n", "</s>"],
+        ["h", "##é", "##é·2", "U+0020", "y", "U+000A", "</s>"],
+        ["hé", "y", "U+000A", "</s>"],
+    ),
+    "bytes that are names, cut within a character": (
+        [*map(chr, "日本".encode()[1:])],
+        ["<0x97>", "<0xA5>", "本", "本·2", "本·3"],
+        ["<0x97>", "<0xA5>", "本"],
+    ),
+    "letters that are no bytes": (["ä", "ö", " ", "é"], ["ä", "##ö", "U+0020", "é"], ["äö", "é"]),
     "letters that are letters": (
         ["[CLS]", "Ă", "##Ģ", "Ã", "[SEP]"],
         ["[CLS]", "Ă", "##Ģ", "Ã", "[SEP]"],
@@ -151,6 +162,11 @@ def test_letters_of_bytes_spell_any_text(typed: str) -> None:
     text = from_names(names)
     assert text.text.endswith(typed.replace("\0", "�")[1:])
     assert len(text.tokens) == len(names)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs"]), min_size=1))
+def test_bytes_that_are_names_spell_any_text(typed: str) -> None:
+    assert from_names([*map(chr, f"é{typed}".encode()), "</s>"]).text == f"é{typed}"
 
 
 def test_line_ends_and_tabs_are_words_of_their_own() -> None:

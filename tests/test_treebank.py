@@ -131,6 +131,15 @@ def test_the_same_annotation_in_every_order_of_fields_is_the_same(order: str) ->
     assert corpus.left_out == ()
 
 
+@pytest.mark.parametrize("line", ["# global.entity = {}", "#  global.Entity={}", "# GLOBAL.ENTITY = {}"])
+def test_an_order_may_be_declared_with_blanks_and_small_letters(line: str) -> None:
+    order = "etype-GRP-infstat"
+    text = in_order(order, *ORDERS["entity-GRP-identity"])
+    declared = text.replace(f"# global.Entity = {order}", line.format("etype - GRP - infstat"))
+    assert declared != text
+    assert read_conllu(declared).sentences == read_conllu(text).sentences
+
+
 def test_an_order_without_a_chain_and_a_bracket_without_one_are_said() -> None:
     corpus = read_conllu("# global.Entity = etype-head\n" + chained("(person-1)", ""))
     assert (corpus.has_chains, len(corpus.left_out)) == (False, 1)
@@ -470,6 +479,24 @@ TABLES = {
     "words and tags": ("Dogs\tNNS\nsleep\tVBP\n", "line 1 has columns separated by tabs"),
     "numbered sentences": ("1\tDogs sleep.\n2\tCats too.\n", "line 1 has columns separated by tabs"),
     "JSON": ('{"text": "Dogs sleep."}\n{"text": "Cats too."}\n', "line 1 has JSON"),
+    "one word in ten columns": ("# text = Hi\n1 Hi hi INTJ UH _ 0 root _ _\n", "line 2: 1 column"),
+    "commas": ('id,text,label\n1,The dog sleeps.,pos\n2,"Cats, too.",neg\n', "line 1 has columns separated by com"),
+    "blanks behind commas": ("id, text\n1, Dogs sleep.\n2, Cats too.\n", "line 1 has columns separated by commas"),
+    "commas without names": ("Dogs sleep.,pos\nCats too.,neg\n", "line 1 has columns separated by commas"),
+    "semicolons": ("text;id\nDogs, too, sleep.;1\nCats;2\n", "line 1 has columns separated by semicolons"),
+    "semicolons without names": ("1;Dogs sleep\n2;Cats too\n", "line 1 has columns separated by semicolons"),
+    "bars": ("id|text\n1|Dogs sleep.\n2|Cats too.\n", "line 1 has columns separated by bars"),
+    "a line end in a cell": (
+        'id,text\n1,"Dogs\nsleep\nhere."\n2,"Cats\ntoo\n."\n',
+        "line 1 has columns separated by com",
+    ),
+    "tags behind commas": ("EU,B-ORG\nrejects,O\n", "line 1 has words with tags"),
+    "tags behind strokes": ("The/DT dog/NN sleeps/VBZ ./.\n", "line 1 has tags behind every word"),
+    "trees": ("(S (NP (DT The) (NN dog))\n  (VP (VBZ sleeps) (. .)))\n", "line 1 has trees in brackets"),
+    "verticals": ('<text id="a">\n<s>\nDogs\nsleep\n.\n</s>\n</text>\n', "line 1 has tags of XML or HTML"),
+    "columns within tags": ("<s>\nDogs\tNNS\nsleep\tVBP\n</s>\n", "line 1 has tags of XML or HTML"),
+    "XML": ('<?xml version="1.0"?>\n<s id="1">Dogs sleep.</s>\n<s id="2">Cats too.</s>\n', "line 1 has tags of XML"),
+    "HTML": ("<!DOCTYPE html>\n<p>\nDogs sleep.\nCats too.\nAll sleep.\n</p>\n", "line 1 has tags of XML or HTML"),
 }
 
 
@@ -479,6 +506,22 @@ def test_a_table_is_not_read_as_text(kind: str) -> None:
     with pytest.raises(CorpusError, match=problem) as refused:
         parsed(text)
     assert refused.value.remedy
+
+
+WORDS = st.text("abcXé'", min_size=1, max_size=6)
+CELL = st.lists(WORDS, min_size=1, max_size=5).map(" ".join)
+
+
+@given(st.sampled_from(",;|"), st.lists(st.tuples(CELL, st.sampled_from(["pos", "neg"])), min_size=2, max_size=9))
+def test_any_table_with_names_of_its_columns_is_refused(sign: str, cells: list[tuple[str, str]]) -> None:
+    rows = [sign.join(("id", "text", "label")), *(sign.join((str(i), *row)) for i, row in enumerate(cells))]
+    with pytest.raises(CorpusError, match="is a table"):
+        parsed("\n".join(rows))
+
+
+@given(st.lists(st.lists(CELL, min_size=1, max_size=4).map(", ".join), min_size=1, max_size=9), st.sampled_from(" .,;"))
+def test_any_clauses_with_commas_are_text(clauses: list[str], end: str) -> None:
+    assert len(parsed("\n".join(f"{clause}{end}" for clause in clauses)).sentences) == len(clauses)
 
 
 def test_a_table_by_commas_is_known_by_its_name() -> None:
@@ -497,6 +540,21 @@ def test_a_table_by_commas_is_known_by_its_name() -> None:
         "# A heading\nHe said {this}.\n",
         "Vitamin O\nis none.\nSo is X.\n",
         "2020 was long.  It rained.\n",
+        "eggs, milk, bread\nflour, salt, yeast\nplates, cups, forks\n",
+        "Roses are red,\nViolets are blue,\nSugar is sweet,\n",
+        "1, 2, buckle my shoe,\n3, 4, knock at the door,\n",
+        "10,000 came.\n20,000 left.\n",
+        "1,5 Grad am Morgen\n2,5 Grad am Abend\n",
+        "“Yes,” he said.\n“No,” she said.\n",
+        "'Yes,' he said.\n\"No,\" she said.\n",
+        "床前明月光,疑是地上霜\n举头望明月,低头思故乡\n",
+        "ROMEO: O, speak!\nJULIET: O Romeo;\nwherefore art thou?\n",
+        "I came; I saw; I won.\nHe came; he saw; he lost.\n",
+        "<laughs>\nI see.\n<laughs>\nSo be it.\n",
+        "We write <b>so</b>.\nA < b and b > a.\n<john> Hello.\n",
+        "(I know) (I know)\n(OH yeah)\n",
+        "AC/DC or TCP/IP, he/she said.\nand/or\n",
+        "To be | or not | to be\n",
     ],
 )
 def test_text_with_numbers_tabs_and_braces_is_text(text: str) -> None:

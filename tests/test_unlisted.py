@@ -23,7 +23,9 @@ from transformers import (
 )
 
 import mha_viz as mv
+from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported
+from mha_viz.models import opening
 from mha_viz.models.families import is_listed
 from mha_viz.models.folder import look_at
 from mha_viz.models.loading import from_folder, one_stack
@@ -32,7 +34,9 @@ from tests.oracles import SECOND, SENTENCE
 from tests.page_session import PageSession
 
 
-@pytest.mark.parametrize("family", lanes.some(sorted(tiny_unlisted.FAMILIES), "deberta", "deepseek_v3", "olmo3"))
+@pytest.mark.parametrize(
+    "family", lanes.some(sorted(tiny_unlisted.FAMILIES), "deberta", "deepseek_v3", "doge", "ibert", "olmo3")
+)
 def test_weights_are_those_of_transformers_bit_for_bit(family: str, tmp_path: Path) -> None:
     assert not is_listed(family)
     folder = tiny_unlisted.build(family, tmp_path)
@@ -59,6 +63,38 @@ def test_what_needs_a_row_is_refused_and_says_so(tmp_path: Path) -> None:
             ask()
 
 
+REFUSED = {
+    "bros": "cannot run {} on the tokens of a text alone: its family also reads bbox.",
+    "canine": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 8, 8\): not one for each",
+    "led": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 32, 9\): not one for each",
+    "lilt": "cannot run {} on the tokens of a text alone: its family also reads bbox.",
+    "prophetnet": r"For 32 queries and 32 keys transformers returns weights of {} with axes \(4, 96, 32\): not one",
+    "squeezebert": r"{} gives no weights that can be drawn: a weight is -\d+\.\d+: layer \d, head \d, row",
+    "tapas": "cannot run {} on the tokens of a text alone: it stops with “too many indices",
+    "yoso": "transformers returns no attention weights of {}.",
+}
+
+
+@pytest.mark.parametrize("family", lanes.some(sorted(REFUSED), "bros", "canine", "led", "prophetnet", "squeezebert"))
+def test_a_family_that_cannot_be_read_says_why_and_what_leads_on(family: str, tmp_path: Path) -> None:
+    folder = tiny_unlisted.build(family, tmp_path / "e")
+    with pytest.raises(ModelUnsupported, match=REFUSED[family].format("“e”")) as refused:
+        from_folder(folder)
+    assert "mha_viz.Attention.from_tensors" in refused.value.remedy
+
+
+def test_what_stops_a_library_is_no_damage_where_a_family_has_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stops(*_: object, **__: object) -> None:
+        raise ValueError("no such part")
+
+    folder = tiny_unlisted.build("olmo", tmp_path / "e")
+    monkeypatch.setattr(opening.AutoTokenizer, "from_pretrained", stops)
+    with pytest.raises(ModelUnsupported, match=r"cannot open “e”: no such part\. If its files are complete"):
+        from_folder(folder)
+
+
 @pytest.mark.parametrize("family", ["mamba", "rwkv", "fnet"])
 def test_a_model_without_attention_is_refused_by_name(family: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
@@ -66,18 +102,31 @@ def test_a_model_without_attention_is_refused_by_name(family: str, tmp_path: Pat
         look_at(tmp_path)
 
 
-@pytest.mark.parametrize("family", lanes.some(sorted(tiny_unlisted.HYBRIDS), "lfm2"))
+@pytest.mark.parametrize("family", lanes.some(sorted(tiny_unlisted.HYBRIDS), "lfm2", "minimax"))
 def test_layers_of_a_hybrid_keep_their_numbers(family: str, tmp_path: Path) -> None:
     folder = tiny_unlisted.build(family, tmp_path)
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     inputs: Any = AutoTokenizer.from_pretrained(folder)(SENTENCE, return_tensors="pt")
     with torch.inference_mode():
-        maps = [layer for layer in model(**inputs, output_attentions=True).attentions if layer is not None]
+        maps = model(**inputs, output_attentions=True).attentions
     reading = one_stack(from_folder(folder)).encode(SENTENCE)
-    assert (reading["L7H1"] == maps[1][0, 1].numpy()).all()
+    assert (reading["L7H1"] == maps[-1][0, 1].numpy()).all()
     assert {head.layer for head in reading.every_head()} == {3, 7}
     assert reading.made == ("typed", "weights only", "of layers 3, 7")
     assert reading.request is not None
+    facts = look_at(folder)
+    assert (facts.model.layers, facts.attending) == (8, 2)
+
+
+def test_the_list_of_models_counts_the_layers_with_attention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for family in ("lfm2", "olmo"):
+        tiny_unlisted.build(family, tmp_path / family)
+    monkeypatch.setenv("MHA_VIZ_MODELS", f"{tmp_path / 'lfm2'},{tmp_path / 'olmo'}")
+    assert main(["models", "--format", "json"]) == 0
+    listed = {Path(row["name"]).name: row["layers"] for row in json.loads(capsys.readouterr().out)}
+    assert listed == {"lfm2": 2, "olmo": 3}
 
 
 def test_the_learned_sinks_of_a_model_are_a_column(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ NOT_WALKED: Mapping[str, str] = {
     "search_": "what is typed is in the address once the search begins",
     "lab_identical_": SAME_ADDRESS,
     "link_map_method": "as the other settings of the card; it is there only if UMAP is installed",
-    "continue_text": WORK,  # of a causal model; tests/test_continuing.py
+    "continue_text": WORK,  # of a causal model; tests/test_browser_continuing.py
     "read_sentences": WORK,
     "measure": WORK,
     "measure_file": "begins work at an address of its own; no address holds the file that Back would need",

@@ -11,6 +11,7 @@ import torch
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForSeq2SeqLM,
     BertTokenizer,
     GPT2Tokenizer,
     RobertaTokenizer,
@@ -34,12 +35,14 @@ FAMILIES: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
         "deberta": ("bert", {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 16}),
         "deepseek_v2": ("gpt2", _MIXED | _LATENT | _HEAD),
         "deepseek_v3": ("gpt2", _MIXED | _LATENT | _HEAD | {"first_k_dense_replace": 1, "num_key_value_heads": 4}),
+        "doge": ("gpt2", _SHARED | _HEAD),
         "ernie": ("bert", {}),
         "esm": ("bert", {"position_embedding_type": "rotary", "token_dropout": False}),
         "eurobert": ("roberta", _SHARED | _HEAD),
         "glm4": ("gpt2", _SHARED | _HEAD),
         "gpt_bigcode": ("gpt2", {"multi_query": True}),
         "granite": ("gpt2", _SHARED),
+        "ibert": ("roberta", {}),
         "hunyuan_v1_dense": ("gpt2", _SHARED | _HEAD),
         "layoutlm": ("bert", {}),
         "ministral": ("gpt2", _SHARED | _HEAD | _WINDOWED),
@@ -68,8 +71,32 @@ _SINKS = _SHARED | _HEAD | {"num_local_experts": 2, "num_experts_per_tok": 1, "l
 HYBRIDS: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
     {
         "jamba": _SHARED | _STATES | {"num_experts": 2},
+        "minimax": _SHARED | _HEAD | _EXPERTS | {"layer_types": [*["linear_attention"] * 3, "full_attention"] * 2},
         "lfm2": _SHARED | {"layer_types": ["conv", "conv", "conv", "full_attention"] * 2},
         "qwen3_next": _SHARED | _HEAD | _LINEAR | _EXPERTS | {"shared_expert_intermediate_size": 16},
+    }
+)
+
+
+# Families that cannot be read: of what transformers returns, or is given.
+REFUSED: MappingProxyType[str, tuple[str, dict[str, Any]]] = MappingProxyType(
+    {
+        "bros": ("bert", {}),
+        "canine": ("bert", {}),
+        "lilt": ("roberta", {}),
+        "squeezebert": ("bert", {"embedding_size": WIDTH}),
+        "tapas": ("bert", {}),
+        "yoso": ("bert", {}),
+    }
+)
+# The same of two stacks: how their configs name sizes.
+_TWO = {"d_model": WIDTH, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4}
+_TWO |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+REFUSED_OF_TWO: MappingProxyType[str, dict[str, Any]] = MappingProxyType(
+    {
+        "led": _TWO | {"max_encoder_position_embeddings": 66, "attention_window": [8, 8]},
+        "prophetnet": {"hidden_size": WIDTH, "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4}
+        | {"num_encoder_layers": 2, "num_decoder_layers": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64},
     }
 )
 
@@ -100,7 +127,12 @@ def _config(family: str, tokenizer: Any, more: dict[str, Any]) -> Any:
 def build(family: str, folder: Path) -> Path:
     """Write a model of ``family`` into ``folder``: config.json, model.safetensors, tokenizer."""
     others = {name: ("gpt2", more | {"num_hidden_layers": 8}) for name, more in HYBRIDS.items()}
-    tokenizer, more = (FAMILIES | others | {"gpt_oss": ("gpt2", _SINKS)})[family]
+    if family in REFUSED_OF_TWO:
+        made, ends = _tokenizer("roberta"), {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+        sizes = ends | {"decoder_start_token_id": 2, "vocab_size": len(made), "max_position_embeddings": 66}
+        config = AutoConfig.for_model(family, **sizes, **REFUSED_OF_TWO[family])
+        return written(AutoModelForSeq2SeqLM.from_config(config), made, folder)
+    tokenizer, more = (FAMILIES | others | REFUSED | {"gpt_oss": ("gpt2", _SINKS)})[family]
     made = _tokenizer(tokenizer)
     return written(AutoModel.from_config(_config(family, made, more)), made, folder)
 

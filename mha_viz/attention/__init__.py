@@ -21,8 +21,8 @@ from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
-    HEADS_TAKEN,
     SPECIAL_HIDDEN,
+    TAKEN_FOR,
     TYPED,
     Step,
     chosen,
@@ -185,12 +185,13 @@ class Attention:
             return [cls.from_tensors(**more, **one) for one in foreign_arrays.of_each(attentions, tokens, beside)]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
-        given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others))
+        has_sink = sinks.check_setting(sink, quantity)
+        given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others), has_sink)
         made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
-        made = (*made, HEADS_TAKEN) if foreign_arrays.may_be_texts(attentions, given) else made
+        guessed = foreign_arrays.guessed_axis(attentions, given, is_numbered=layers is not None)
+        made = (*made, TAKEN_FOR[guessed]) if guessed else made
         rows, queries = first = _axis(names, mask, text, offsets, sentence_b_start)
         columns, other = first if keys is None else _axis(others, keys_mask, keys_text, keys_offsets, whose="keys_")
-        has_sink = sinks.check_setting(sink, quantity)
         weights = _numbers_of(given, rows, columns, has_sink)
         if quantity == "weight" and len(columns) < len(others):
             tensors.check_kept(given, rows, columns, layer_numbers(steps_of(made), len(given)))

@@ -72,7 +72,12 @@ def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
             at = next(chain(named, alone), numbers[0])
             number = int(at[0]) if len(at[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS  # of any length
             entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[number] = cache[key]
-    return entries
+    return {name: _present(of_layer) for name, of_layer in entries.items()}
+
+
+def _present(of_layer: Mapping[int, Any]) -> dict[int, Any]:
+    """Leave out the layers that are None if others are there, as in models with attention in some layers."""
+    return {number: entry for number, entry in of_layer.items() if entry is not None} or dict(of_layer)
 
 
 def _stands_alone(name: str, number: re.Match[str]) -> bool:
@@ -92,6 +97,9 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
     ]
     if not stacks and len(near := [name for name in entries if all(map(_has_weights, entries[name].values()))]) == 1:
         return near[0]  # its rows are refused with the place and the cause
+    for name, layers in entries.items() if not stacks else ():
+        for layer, entry in layers.items():
+            _weights_of(entry, name.replace(LAYER, str(layer)))  # what is wrong with an output is more than that
     if not stacks:
         raise ShapeError(
             "No attention weights are in this cache: nothing is named like 'blocks.0.attn.hook_pattern', and no entry "
@@ -116,7 +124,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _weights_of(entry: Any, name: str = "") -> Any:
-    """The weights in an entry: itself, or that part of an attention module's output which has four axes."""
+    """The weights in an entry: itself, or that part of an attention module's output which has four axes, or one more
+    than the vectors before it. Raises ShapeError for an output without them."""
     for wrapped in ("output", "value"):  # nnsight's tracer.cache(), and what its older versions saved
         if hasattr(type(entry), wrapped) and not hasattr(type(entry), "shape"):
             entry = getattr(entry, wrapped)
@@ -125,12 +134,29 @@ def _weights_of(entry: Any, name: str = "") -> Any:
     parts = [part for part in entry if hasattr(part, "shape") and len(axes_of(part)) == 4]
     if len(parts) == 1:
         return parts[0]
+    who = f", {name!r}," if name else ""
+    if len(entry) == 2 and all(hasattr(part, "shape") for part in entry):  # as nn.MultiheadAttention returns it
+        vectors, weights = map(axes_of, entry)
+        if len(weights) == len(vectors) + 1 == 3:
+            return entry[1]
+        if len(weights) == len(vectors) in (2, 3) and weights[:-1] == vectors[:-1] and _are_shares(*entry):
+            raise ShapeError(
+                f"The output of an attention module{who} has weights with axes {weights}: a mean over its heads.",
+                "Call nn.MultiheadAttention with average_attn_weights=False. To draw means as they are, give those of "
+                "one text to from_tensors, one matrix for each layer: [[mean[0]] for mean in …].",
+            )
     if any(part is None for part in entry):
         raise ShapeError(
-            f"The output of an attention module{f', {name!r},' if name else ''} has no weights.",
+            f"The output of an attention module{who} has no weights.",
             'Load the model with attn_implementation="eager".',
         )
     return entry
+
+
+def _are_shares(vectors: Any, weights: Any) -> bool:
+    """Return True if rows of weights sum to 1, and those of the vectors beside them do not."""
+    of_vectors, of_weights = (np.abs(array_of(one).sum(axis=-1) - 1).max() for one in (vectors, weights))
+    return bool(of_weights < SUM_TOLERANCE <= of_vectors)
 
 
 def _array_in(entry: Any) -> npt.NDArray[Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import islice
 from math import prod
-from numbers import Integral, Number
+from numbers import Number
 from operator import index
 from typing import Any, NamedTuple
 
@@ -57,12 +57,13 @@ def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
     are the queries."""
     queries, columns = axes[-2:]
     if keys is None and queries != columns:
+        has_one_more = columns == queries + 1
         raise ShapeError(
-            f"These weights lead from {queries} queries to {columns} keys: cross-attention, a step with a cache, or "
-            "windows, whose columns are places around a token.",
+            f"These weights lead from {queries} queries to {columns} keys: cross-attention, a step with a cache, "
+            f"{'a column for a sink, ' if has_one_more else ''}or windows, whose columns are places around a token.",
             "For cross-attention give the tokens of the text that is attended to as keys=[…]; for a step, all tokens "
-            "so far. Of windows, such as Longformer's, give [head, query, key] with 0 outside, or open the model with "
-            "mha_viz.load.",
+            f"so far{'; for a sink as the last column, sink=True' if has_one_more else ''}. Of windows, such as "
+            "Longformer's, give [head, query, key] with 0 outside, or open the model with mha_viz.load.",
         )
     if (queries, columns) != (tokens, tokens if keys is None else keys):
         names = f"{tokens} tokens" if keys is None else f"{tokens} tokens and {keys} keys"
@@ -72,9 +73,10 @@ def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
         )
 
 
-def layers_of(attentions: Any, queries: int, keys: int | None) -> list[Any]:
+def layers_of(attentions: Any, queries: int, keys: int | None, has_sink: bool = False) -> list[Any]:
     """The layers as they were given, all with the same axes, [(1,) head, query, key], for so many tokens; ``keys``
-    None means that the keys are the queries. No number of theirs is read. Raises ShapeError for anything else."""
+    None means that the keys are the queries, after which a column for a sink is left out if it ``has_sink``: only then
+    are numbers of theirs read. Raises ShapeError for anything else."""
     _check_no_output(attentions)
     _check_some(attentions)
     layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")
@@ -92,15 +94,32 @@ def layers_of(attentions: Any, queries: int, keys: int | None) -> list[Any]:
     axes = shapes.pop()
     _check_layer(axes, len(layers), queries)
     check_room((len(layers), *axes))
+    if has_sink and keys is None and axes[-2:] == (queries, queries + 1):
+        return [*map(_without_sink, layers)]
     _check_counts(axes, queries, keys)
     return layers
 
 
-def may_be_texts(attentions: Any, layers: Sequence[Any]) -> bool:
-    """Tell whether the first axis of layers may be one of texts as well as of heads: it has several entries, and
-    neither an axis before it nor one array of all layers tells."""
+def _without_sink(layer: Any) -> npt.NDArray[Any]:
+    """Return a layer without its last column. Raises ShapeError unless rows sum to 1 with it, within what rounding to
+    16 bits explains."""
+    array = array_of(layer, is_rescaled=False)
+    deviation = np.abs(array.sum(axis=-1) - 1).max()
+    if not deviation < HALF_TOLERANCE:
+        raise ShapeError(
+            f"A row with the column of its sink sums to 1 within {deviation:.3g} only.",
+            "Give all columns as the model computed them, or leave out the sink: what a row leaves to 1 is its share.",
+        )
+    return array[..., :-1]
+
+
+def guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> str:
+    """Return what axes were taken for that may be those of texts as well: "heads" of layers with three axes in a list,
+    "layers" of one array of several that have no numbers; empty where axes or numbers tell."""
     axes = axes_of(layers[0])
-    return not hasattr(attentions, "shape") and len(axes) == 3 and axes[0] > 1
+    if hasattr(attentions, "shape"):
+        return "layers" if len(axes) == 3 and len(layers) > 1 and not is_numbered else ""
+    return "heads" if len(axes) == 3 and axes[0] > 1 else ""
 
 
 def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:
@@ -130,12 +149,20 @@ def numbers_given(given: Any, count: int) -> list[int]:
     """Return the numbers of ``count`` layers. Raises ShapeError unless there is one for each, in order."""
     remedy = "Give one number for each, counted from 0, in order: layers=[3, 7]."
     numbers = listed(given, "is not a list of numbers of layers.", remedy)
-    each = [int(number) for number in numbers if isinstance(number, Integral) and not isinstance(number, bool)]
+    each = [number for number in map(_whole, numbers) if number is not None]
     if len(each) < len(numbers) or sorted(set(each)) != each or not all(0 <= number < LAYERS for number in each):
         raise ShapeError(f"layers is {shorten_value(given)!r}.", remedy)
     if len(each) != count:
         raise ShapeError(f"layers names {len(each)} layers, and {count} were given.", remedy)
     return each
+
+
+def _whole(given: Any) -> int | None:
+    """Return a whole number, of NumPy and PyTorch too; None for anything else."""
+    try:
+        return None if isinstance(given, bool) else index(given)
+    except Exception:  # of whatever a number of another library raises
+        return None
 
 
 def stacked(layers: Sequence[Any], is_rescaled: bool = True) -> Weights:
@@ -241,7 +268,7 @@ def typed_text(text: Any, offsets: Any, count: int, start: int | None = None, wh
 
 def second_from(start: Any, rows: Sequence[int]) -> int | None:
     """The place, among the tokens that are read, of the first one of the second sentence; None if there is none."""
-    if start is not None and not isinstance(start, Integral):
+    if start is not None and _whole(start) is None:
         raise ShapeError(f"sentence_b_start is {shorten_value(start)!r}.", "Give the index of one of the tokens.")
     return None if start is None else sum(row < index(start) for row in rows)
 

@@ -61,7 +61,7 @@ def _wording(row: Row) -> str:
     if row.name == ONLY_LAYERS:
         return f"only {', '.join(f'layer {layer} ({layer + 1})' for layer, _ in row.heads)}"
     if row.name == NUMBERED:
-        return f"of layers {', '.join(str(head.layer) for head in row.heads)}"
+        return f"of layer{'s' * (len(row.heads) > 1)} {', '.join(str(head.layer) for head in row.heads)}"
     if row.heads:
         return f"only {', '.join(map(str, row.heads))}"
     return f"changed by {row.by}" if row.by else row.name
@@ -123,8 +123,12 @@ WEIGHTS_ONLY = Step(Row("weights only"))
 REST_AS_SINK = Step(Row("the rest of each row as sink"))
 NORM_WEIGHTED, ROLLOUT = Step(Row("norm-weighted")), Step(Row("rollout"))
 UNEXPLAINED, UNEXPLAINED_OF_GOLD = Step(Row("unexplained")), Step(Row("unexplained, with annotation"))
-# Of arrays with three axes in a list: PyTorch's MultiheadAttention returns the mean over heads for each text.
-HEADS_TAKEN = Step(Row("first axis of each layer taken for heads"))
+# What axes were taken for that may be those of texts: PyTorch's MultiheadAttention returns the mean over heads for each
+# text, and what transformers returns of a batch is [text, head, query, key] for each layer.
+TAKEN_FOR = {
+    "heads": Step(Row("first axis of each layer taken for heads")),
+    "layers": Step(Row("first two axes taken for layers and heads")),
+}
 BY_WORDS, SPECIAL_HIDDEN = Step(Row("by words")), Step(Row("special hidden"))
 # Of a view: special tokens are left out of a picture and of its numbers, whose rows are then rescaled or not.
 RESCALED, NOT_RESCALED = Step(Row("special hidden, rescaled")), Step(Row("special hidden, not rescaled"))
@@ -249,7 +253,7 @@ def _parsed(values: Mapping[str, Any]) -> Step:
 _HEADS = r"L\d{1,3}H\d{1,3}(?:,? L\d{1,3}H\d{1,3})*"
 _WITHOUT = re.compile(rf"without ({_HEADS}): (\w+)(?: (\w+))?", re.ASCII)
 _ONLY = re.compile(rf"only ({_HEADS})", re.ASCII)
-_NUMBERED = re.compile(r"of layers (\d{1,3}(?:, \d{1,3})*)", re.ASCII)
+_NUMBERED = re.compile(r"of layers? (\d{1,3}(?:, \d{1,3})*)", re.ASCII)
 _PART = re.compile(rf"({'|'.join(PARTS.values())})(?: after the source “(.*)”)?", re.DOTALL)
 _PREFIX = re.compile(r"after the prefix “(.*)”", re.DOTALL)
 _WRITTEN = re.compile(r"“(.*)” written by the model", re.DOTALL)

@@ -46,13 +46,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _row(model: Model) -> dict[str, Any]:
-    """One model as a row; None stands for a size that is unknown until the model is downloaded."""
-    sizes = {"layers": model.layers, "heads": model.heads, "d_model": model.d_model, "megabytes": model.megabytes}
-    numbers = {name: size or None for name, size in sizes.items()}
-    about = model.label if model.label != model.name else ""
+    """One model as a row; None stands for a size that is unknown until the model is downloaded. Layers are those with
+    attention."""
+    facts = None
     with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
         facts = hub.facts(model)
-        about = ", ".join(filter(None, (about, "weights only" if facts and facts.weights_only else "")))
+    here = facts.model if facts else model
+    layers = (facts and facts.attending) or here.layers
+    sizes = {"layers": layers, "heads": here.heads, "d_model": here.d_model, "megabytes": here.megabytes}
+    numbers = {name: size or None for name, size in sizes.items()}
+    about = model.label if model.label != model.name else ""
+    about = ", ".join(filter(None, (about, "weights only" if facts and facts.weights_only else "")))
     return {"name": model.name, **numbers, "where": _where(model), "about": about}
 
 

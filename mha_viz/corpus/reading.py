@@ -52,7 +52,7 @@ def kind_of(text: str, name: str) -> str:
     if row is not None:
         raise CorpusError(
             f"{name} is a table, not text: line {row.line} has {row.looks}.",
-            "Expected CoNLL-U, a GAP table, or text with one sentence per line and nothing else.",
+            "Expected CoNLL-U, a GAP table, or text: save the sentences alone, one per line.",
         )
     return PLAIN
 

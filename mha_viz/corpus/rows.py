@@ -64,8 +64,8 @@ def declared(lines: Iterable[str], before: Declared) -> Declared:
     for key, value in _comments(lines):
         if key == "global.columns":
             before = before._replace(columns=tuple(value.upper().split()))
-        elif key == "global.Entity":
-            fields = value.lower().split("-")
+        elif key.lower() == "global.entity":
+            fields = [field.strip() for field in value.lower().split("-")]
             before = before._replace(chain=next((fields.index(one) for one in CHAIN_FIELDS if one in fields), None))
     return before
 

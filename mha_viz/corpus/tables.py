@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
 from mha_viz.corpus.rows import lines_of
+from mha_viz.corpus.treebank import CONLLU_COLUMNS
 
 MOST_LINES = 1000
 FEW_COLUMNS = 4  # the fewest of a line that begins with the number of a word
@@ -17,6 +20,15 @@ COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\s*=")
 RUN = re.compile(r"\t| {2,}")
 TAG = re.compile(r"O|[BIESLU]-[A-Za-z]{2,}\S*")  # of a named entity or a chunk, at the end of a line
 MOST_TAGGED = 6  # columns of a line with a tag
+SPLIT = re.compile(r"[\s,;|]+")  # between a word and its tag
+TAGGED = re.compile(r"\S+[/_|](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")  # a word with its part of speech, as in “dog/NN”
+NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # of a tree in brackets
+OPENS = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line that is a tag
+CLOSES = re.compile(r"\s*</([A-Za-z][\w:.-]*)\s*>\s*")
+ELEMENT = re.compile(r"\s*(?:<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>.*</\1>\s*$|<(?:\?xml|!DOCTYPE)\b)")
+COLUMN = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)  # the name of one, in the first line
+NUMERIC = re.compile(r"[-+]?\d[\d.:/-]*%?")
+LOOSE = re.compile(r"[\s”’»'\")]|$")  # behind a comma of prose
 JSON = re.compile(r"""\s*(?:[\[{]\s*(?:["\[{]|$)|"[^"]*"\s*:|[\]}]+,?\s*$)""")
 
 
@@ -63,7 +75,7 @@ def table_row(lines: Sequence[str]) -> TableRow | None:
 def _tagged(rows: Sequence[str]) -> list[bool]:
     """Tell which rows end with a tag, in as many columns as most; none where all tags are “O”, which is a word too, or
     none is, as with “S-Bahn”; but in two columns."""
-    split = [row.split() for row in rows]
+    split = [SPLIT.split(row.strip()) for row in rows]
     tagged = [1 < len(cells) <= MOST_TAGGED and TAG.fullmatch(cells[-1]) is not None for cells in split]
     counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
@@ -79,6 +91,55 @@ def _in_runs(rows: Sequence[str]) -> list[bool]:
     return [len(rows) > 2 and count >= FEW_COLUMNS and each == count for each in counts]
 
 
+def _separated(sign: str) -> Callable[[Sequence[str]], list[bool]]:
+    return lambda rows: [_has_columns(rows, sign)] * len(rows)
+
+
+def _has_columns(rows: Sequence[str], sign: str) -> bool:
+    """Tell whether most rows are cells with ``sign`` between them, as many as the first has: either that names the
+    columns, or one column holds numbers or whole sentences. Behind a comma of prose is a blank."""
+    try:
+        first, *others = csv.reader(rows, delimiter=sign)
+    except csv.Error:  # a cell of more than 131,072 characters
+        return False
+    like = [cells for cells in others if len(cells) == len(first) > 1]
+    tight = [cells for cells in like if _is_tight(cells)]
+    if all(COLUMN.fullmatch(cell.strip()) for cell in first):
+        numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*like, strict=True))
+        return 2 * len(like if numbers else tight) > len(others)
+    columns = [*zip(first, *tight, strict=True)] if tight and _is_tight(first) else []
+    return 2 * len(tight) > len(others) and any(_are_cells(column) for column in columns[:-1])
+
+
+def _is_tight(cells: Sequence[str]) -> bool:
+    """Tell whether no cell begins as what follows a comma of prose, or of a number."""
+    each = pairwise(cells)
+    return not any(LOOSE.match(cell) or (before[-1:].isdigit() and cell[0].isdigit()) for before, cell in each)
+
+
+def _are_cells(column: Sequence[str]) -> bool:
+    return all(map(NUMERIC.fullmatch, column)) or all(cell.endswith((".", "?", "!")) for cell in column)
+
+
+def _marked_up(rows: Sequence[str]) -> list[bool]:
+    """Tell which rows are elements of XML or HTML, from the line that opens one to the last that closes one of its
+    name."""
+    is_inside = [bool(ELEMENT.match(row)) for row in rows]
+    opened: dict[str, int] = {}
+    for number, row in enumerate(rows):
+        if tag := OPENS.fullmatch(row):
+            opened.setdefault(tag[1], number)
+        elif (tag := CLOSES.fullmatch(row)) and tag[1] in opened:
+            start = opened[tag[1]]
+            is_inside[start : number + 1] = [True] * (number + 1 - start)
+    return is_inside
+
+
+def _is_of_tagged_words(row: str) -> bool:
+    words = row.split()
+    return len(words) > 1 and 4 * sum(TAGGED.fullmatch(word) is not None for word in words) > 3 * len(words)
+
+
 def _matching(is_row: Callable[[str], object]) -> Callable[[Sequence[str]], list[bool]]:
     return lambda rows: [bool(is_row(row)) for row in rows]
 
@@ -87,8 +148,14 @@ _LOOKS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
     {
         "columns separated by tabs": _matching(lambda row: "\t" in row.strip()),
         "words with tags behind them": _tagged,
+        "tags behind every word": _matching(_is_of_tagged_words),
+        "trees in brackets": _matching(lambda row: len(NODE.findall(row)) > 1),
+        "tags of XML or HTML": _marked_up,
         "JSON": _matching(JSON.match),
         "columns separated by “|”": _matching(lambda row: row.strip()[:1] == "|" == row.strip()[-1:] != row.strip()),
+        "columns separated by commas": _separated(","),
+        "columns separated by semicolons": _separated(";"),
+        "columns separated by bars": _separated("|"),
         "columns separated by spaces": _in_runs,
     }
 )
@@ -105,8 +172,11 @@ def _is_id(cell: str) -> bool:
 
 def _by_single_spaces(rows: Sequence[str]) -> bool:
     """Return True where most lines begin with the number of a word and have as many columns, of which one is empty
-    everywhere (“_”) or holds the numbers of heads; one line alone may be a sentence of numbers."""
+    everywhere (“_”) or holds the numbers of heads; one line alone, which may be a sentence of numbers, where it has ten
+    columns and several are empty."""
     split = [row.split() for row in rows]
+    if len(split) == 1:
+        return split[0][0] == "1" and len(split[0]) == len(CONLLU_COLUMNS) and split[0].count("_") > 1
     for count, _ in Counter(map(len, split)).most_common(1):
         same = [cells for cells in split if len(cells) == count and _is_id(cells[0])]
         if len(same) > 1 and 2 * len(same) > len(split) and count >= FEW_COLUMNS and same[0][0] == "1":

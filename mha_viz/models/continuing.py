@@ -13,6 +13,7 @@ from mha_viz.models.answers import log_probabilities
 from mha_viz.models.capture import Tap
 from mha_viz.models.encoder import Encoder
 from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.families import is_listed
 from mha_viz.models.tokenizer import TextPieces
 
 NOTHING = Continuation()
@@ -23,8 +24,9 @@ def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
     """Return a text with up to ``words`` words that a causal model writes after it: at each step its most probable next
     token, so that the same text is always continued in the same way. A model may end earlier.
 
-    Raises ModelUnsupported for a model that reads in both directions, or has no weights for words; SettingError for a
-    number of words other than 1 to 32; TextError if the text leaves no room for more; EmptyText.
+    Raises ModelUnsupported for a model that reads in both directions, is read weights only, or has no weights for
+    words; SettingError for a number of words other than 1 to 32; TextError if the text leaves no room for more;
+    EmptyText.
 
     >>> continue_text(mv.load("repeater"), "k w d r k w", words=2)
     'k w d r k w d r'
@@ -38,11 +40,7 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
     encoder = in_one_stack(model)
     if not is_number(words) or not 1 <= words <= MOST_WORDS:
         raise SettingError(f"words is {shorten_value(words)!r}.", f"Expected a number from 1 to {MOST_WORDS}.")
-    if not encoder.causal:
-        raise ModelUnsupported(
-            f"{quote_model(encoder.name)} reads in both directions, so it continues no text.",
-            "Choose a causal model, such as GPT-2.",
-        )
+    _check_writes(encoder)
     read = encoder.pieces(text)
     assert isinstance(read, TextPieces)
     delimiters = {*encoder.vocabulary.all_special_ids}
@@ -69,6 +67,21 @@ def write_more(model: AnyModel, text: str, words: int, before: Continuation = NO
         )
         state = Continuation(pieces, _whole_words(written, words) if is_full else written, is_full)
     return state
+
+
+def _check_writes(encoder: Encoder) -> None:
+    """Raise ModelUnsupported for a model that reads in both directions, or is read weights only."""
+    if not encoder.causal:
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} reads in both directions, so it continues no text.",
+            "Choose a causal model, such as GPT-2.",
+        )
+    if not is_listed(encoder.family):
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} is read weights only, without what it predicts, so it continues no text.",
+            "Let transformers write, with generate(…, output_attentions=True, return_dict_in_generate=True), and draw "
+            "that with mha_viz.Attention.from_generated; or choose a model such as GPT-2.",
+        )
 
 
 def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> str:

@@ -16,12 +16,11 @@ import torch
 from mha_viz.attention import AnyHead, Attention, Head, Weights, is_number
 from mha_viz.attention.steps import Step, read_as
 from mha_viz.attention.trace import Trace
-from mha_viz.errors import ModelUnsupported, ShapeError, TextError, check_kind, shorten_value
-from mha_viz.model_names import quote_model
+from mha_viz.errors import ShapeError, TextError, check_kind, shorten_value
 from mha_viz.models import capture, cores, linear, many
 from mha_viz.models.bert import open_bert
 from mha_viz.models.capture import Tap
-from mha_viz.models.families import layers
+from mha_viz.models.families import layers, no_shares
 from mha_viz.models.in_parts import InParts
 from mha_viz.models.listening import listen
 from mha_viz.models.loaded import LoadedModel
@@ -316,4 +315,4 @@ class Encoder(InParts, LoadedModel):
             probe = self._tokenizer.read(_PROBE)
             return self.reading(probe.tokenized(), self._run(probe, Tap)[0]).weights
         except ShapeError as error:
-            raise ModelUnsupported(f"{quote_model(self.name)}: {error.problem}", self.otherwise) from error
+            raise no_shares(self.name, error, self.otherwise) from error

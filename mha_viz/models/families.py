@@ -11,7 +11,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mha_viz.errors import ModelUnsupported
+from mha_viz.errors import ModelUnsupported, ShapeError
+from mha_viz.model_names import quote_model
 from mha_viz.request import CROSS, DECODER
 
 # A fact of the family, or the entry of config.json that decides; after "not " it decides for the opposite, and with "="
@@ -344,6 +345,11 @@ def is_listed(family: str) -> bool:
     return family in FAMILIES or family in ENCODER_DECODERS
 
 
+def attends(kind: str) -> bool:
+    """Tell whether a layer of this kind, as configs name them in ``layer_types``, has weights."""
+    return kind == "hybrid" or ("attention" in kind and "linear" not in kind)
+
+
 def weights_only(family: str) -> ModelUnsupported:
     """Return the error where more is asked of a model without a row than its weights."""
     return ModelUnsupported(
@@ -352,6 +358,20 @@ def weights_only(family: str) -> ModelUnsupported:
         "them.",
         "Look at its weights, or choose a model of a family such as BERT, GPT-2 or Llama.",
     )
+
+
+def cannot_be_opened(name: str, reason: str) -> ModelUnsupported:
+    """Return the error for a model without a row that stops a library, which gives a ``reason``."""
+    return ModelUnsupported(
+        f"transformers cannot open {quote_model(name)}{reason}.",
+        f"If its files are complete, its family cannot be read here. {BY_HAND}",
+    )
+
+
+def no_shares(name: str, error: ShapeError, otherwise: str) -> ModelUnsupported:
+    """Return the error for a model whose weights are none; ``otherwise``: what can be done."""
+    problem = f"{error.problem[:1].lower()}{error.problem[1:]}"
+    return ModelUnsupported(f"{quote_model(name)} gives no weights that can be drawn: {problem}", otherwise)
 
 
 def family_of(config: Any, attention: int = 0) -> Family:

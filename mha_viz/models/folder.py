@@ -26,6 +26,7 @@ from mha_viz.models.families import (
     FAMILIES,
     OTHER_ENCODER_DECODERS,
     Sizes,
+    attends,
     is_listed,
 )
 from mha_viz.models.storage import INDEX, WEIGHTS
@@ -73,7 +74,7 @@ _LIMITS = MappingProxyType(
     | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
     | {"head_dim": 1_024, "d_kv": 1_024, "d_head": 1_024, "relative_attention_num_buckets": 65_536}
     | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
-    | dict.fromkeys(("num_local_experts", "num_experts"), 1_024)
+    | dict.fromkeys(("num_local_experts", "num_experts"), 16_384)  # of Doge, where each is a row
     | dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 131_072)
     | {"rotary_dim": 1_024, "window_size": 1_000_000}
 )
@@ -94,7 +95,8 @@ Stamps = frozenset[tuple[str, int, int, int]]
 class Facts(NamedTuple):
     """What the files of a folder say of its model, and its row. ``parts``: PARTS for an encoder–decoder, empty for one
     stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value; ``display_name``: what its
-    config calls it; ``weights_only``: whether its family has no row, so that nothing but its weights can be read."""
+    config calls it; ``weights_only``: whether its family has no row, so that nothing but its weights can be read;
+    ``attending``: how many layers have attention, 0 if the config does not say."""
 
     model: Model
     causal: bool
@@ -102,6 +104,7 @@ class Facts(NamedTuple):
     heads_per_key: int
     display_name: str = ""
     weights_only: bool = False
+    attending: int = 0
 
 
 def check_folder(folder: Path, model: Model | None = None) -> Model:
@@ -143,7 +146,18 @@ def _facts(row: Model, whole: Json, who: str) -> Facts:
         raise ModelBroken(f"{who}: config.json contradicts itself.", "Get the file again.") from error
     family = config.get("model_type", "")
     parts = PARTS if _has_two_stacks(config) else ()
-    return Facts(row, causal, parts, shared, name_in_config(row.name, whole), not is_listed(family))
+    return Facts(row, causal, parts, shared, name_in_config(row.name, whole), not is_listed(family), _attending(config))
+
+
+def _attending(config: Json) -> int:
+    """Return how many layers of a hybrid have attention; 0 for a config that does not say."""
+    kinds = config.get("layer_types") or config.get("layers_block_type")
+    if isinstance(kinds, list):
+        return sum(isinstance(kind, str) and attends(kind) for kind in kinds)
+    period, first = (config.get(f"attn_layer_{name}") for name in ("period", "offset"))  # Jamba
+    if type(period) is int and type(first) is int and period > 0 <= first:
+        return len(range(first, _number(config, _LAYERS), period))
+    return 0
 
 
 def _has_two_stacks(config: Json) -> bool:

@@ -17,7 +17,7 @@ from mha_viz.errors import MhaVizError, ModelBroken, ModelUnsupported, TextCutWa
 from mha_viz.heads import every_layer
 from mha_viz.model_names import ModelName, quote_model, short_name
 from mha_viz.models import catalog
-from mha_viz.models.families import is_causal
+from mha_viz.models.families import cannot_be_opened, is_causal
 from mha_viz.models.folder import look_at
 from mha_viz.models.properties import (
     own_or_decoder_s,
@@ -125,6 +125,8 @@ class LoadedModel(ABC):
             words = " ".join(str(error).split()) or type(error).__name__
             _log.warning("%s cannot be loaded: %s", name, words)
             reason = "" if catalog.hosted() else f": {words[:MOST_QUOTED]}"
+            if facts.weights_only:
+                raise cannot_be_opened(name, reason) from error
             raise ModelBroken(f"{quote_model(name)} cannot be loaded{reason}.", "Download it again.") from error
         return model
 
@@ -171,7 +173,7 @@ class LoadedModel(ABC):
     def _tokens(self, *ids: Sequence[int]) -> torch.Tensor:
         """The tokens of sentences, on the device. Raises ModelBroken for one that the tokenizer knows but the weights
         do not have; a GPU that met it would not be usable any more in this process."""
-        if max(map(max, ids)) >= self._model.get_input_embeddings().num_embeddings:
+        if max(map(max, ids)) >= len(self._model.get_input_embeddings().weight):
             raise ModelBroken(
                 f"The tokenizer of {quote_model(self.name)} gives a token that its weights have no row for.",
                 "The files do not belong together. Get the folder again.",

@@ -77,16 +77,20 @@ class Piece(NamedTuple):
 
 class Spelling(NamedTuple):
     """How a vocabulary writes texts: ``blanks`` are its letters for blanks, if it has some; otherwise ``mark`` is that
-    of pieces that continue a word, end it or do not. ``in_bytes``: letters stand for bytes."""
+    of pieces that continue a word, end it or do not. ``in_bytes``: letters stand for bytes. ``by_bytes``: each name is
+    the character with the number of a byte, as in ByT5."""
 
     blanks: str = ""
     mark: str = ""
     in_bytes: bool = False
+    by_bytes: bool = False
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Spelling:
         """Return the spelling of a text's pieces."""
         plain = [name for name in names if name and not _is_whole(name)]
+        if _are_single_bytes(names):
+            return cls(" ", by_bytes=True)
         if any(name[0] == "▁" or BYTE.fullmatch(name) for name in plain):
             return cls("▁")
         ends = any(name.endswith(ENDS) for name in plain)
@@ -125,6 +129,8 @@ class Spelling(NamedTuple):
             return UNKNOWN.encode()
         if _is_whole(name):
             return name.encode()
+        if self.by_bytes:
+            return name.encode("latin-1")
         if self.mark == CONTINUES:
             name = _after_mark(name)
         elif self.mark and name != self.mark:
@@ -243,6 +249,22 @@ def _are_bytes(names: Sequence[str]) -> bool:
         return is_marked and is_inside
     spelt = "".join(texts)
     return is_marked or (is_inside and not spelt.isascii() and all(c >= " " or c in LINES for c in spelt))
+
+
+def _are_single_bytes(names: Sequence[str]) -> bool:
+    """Tell whether each name is one character with the number of a byte, and together they are UTF-8 beyond ASCII."""
+    runs = [bytearray()]
+    for name in names:
+        if _is_whole(name) or name in UNKNOWNS:
+            runs.append(bytearray())
+        elif len(name) == 1 and name <= "\xff":
+            runs[-1].append(ord(name))
+        else:
+            return False
+    try:
+        return not "".join(map(_cut_at_ends, runs)).isascii()
+    except UnicodeDecodeError:
+        return False
 
 
 def _cut_at_ends(raw: bytearray) -> str:

@@ -37,10 +37,15 @@ def ask_words(what: Url) -> None:
             "Words to write", LENGTHS, index=1, key=LENGTH, width=140, label_visibility="collapsed",
             format_func=lambda words: f"by {words} words",
         )  # fmt: skip
+        progress = st.empty()  # in every run, so that what is drawn below stays where it is while the model writes
     wanted = st.session_state.pop(WANTED, None)
     if wanted is not None and wanted[0] == (model.name, what.text):
         with guarded(complain):
-            _continue(model, what, wanted[1])
+            with progress:
+                whole = _written(model, what, wanted[1])
+            if whole:
+                address.go(**dict.fromkeys(address.OF_THIS_TEXT) | whole)
+                st.rerun()
 
 
 def _writer(what: Url) -> catalog.Model | None:
@@ -60,33 +65,34 @@ def _on_continue() -> None:
         st.session_state[WANTED] = (model_of(what.where).name, what.text), words
 
 
-def _continue(model: catalog.Model, what: Url, words: int) -> None:
-    """Write some words after the text, with their progress, and read the whole; another click ends it."""
+def _written(model: catalog.Model, what: Url, words: int) -> dict[str, str]:
+    """Return the parameters of the text with some words that the model writes after it, which is shown step by step;
+    none if it ends the text. Another click ends it. Raises TextError, and what the model raises."""
     request = Request(model.name, what.text, prefix=what.where.request.prefix)
     state, label = Continuation(), f"{plain(model.label)} is writing"
-    with st.empty():
-        bar = st.progress(0.0, text=f"{label}…")
-        while not state.is_complete:
-            some = model_service().cached(verbs.continuation, request, words, state, STEPS)
-            state = inference.wait(some, f"{model.label} is writing…")
-            count = min(len(state.text.split()), words)
-            bar.progress(count / words, text=f"{label}: word {count} of {words}…")
+    bar = st.progress(0.0, text=f"{label}…")
+    while not state.is_complete:
+        some = model_service().cached(verbs.continuation, request, words, state, STEPS)
+        state = inference.wait(some, f"{model.label} is writing…")
+        count = min(len(state.text.split()), words)
+        bar.progress(count / words, text=f"{label}: word {count} of {words}…")
     if not state.text.strip():
         remark("The model ends the text here.")
-        return
+        return {}
     whole = what.text + state.text
     if address.fits(whole, "")[0] != whole:
         raise TextError("The continued text is too long for the page’s link.", "Shorten the text.")
-    address.go(**dict.fromkeys(address.OF_THIS_TEXT) | {"text": whole, "written": str(len(state.text))})
-    st.rerun()
+    return {"text": whole, "written": str(len(state.text))}
 
 
 def say_written(attention: Attention, what: Url) -> Attention:
     """Return the reading with the step that says what of its text the model wrote, with a remark, if the link says
     so."""
+    place = st.container()  # in every run, so that the drawing below stays where it is
     if not what.where.written or not inference.is_of_requested_model(attention, what.where):
         return attention
     marked = mark_written(attention, what.where.written)
     if marked is not attention:
-        remark(f"Written by the model: “{attention.queries.text[-what.where.written :].strip()}”")
+        with place:
+            remark(f"Written by the model: “{attention.queries.text[-what.where.written :].strip()}”")
     return marked

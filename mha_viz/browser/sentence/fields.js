@@ -182,8 +182,9 @@ export function grow(area) {
   area.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
   if (CSS.supports("field-sizing", "content")) return;
   area.style.height = "auto";
-  const borders = area.offsetHeight - area.clientHeight;
-  area.style.height = `${area.scrollHeight + borders}px`;
+  const height = area.scrollHeight + area.offsetHeight - area.clientHeight; // with its borders
+  area.style.height = `${height}px`;
+  if (area.scrollHeight > area.clientHeight) area.style.height = `${height + 1}px`; // Firefox counts 89.4 px as 89
 }
 
 // A text takes more lines in a narrower field, and in other letters.

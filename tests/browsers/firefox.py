@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from websockets.exceptions import WebSocketException
@@ -28,6 +28,8 @@ PREFERENCES: dict[str, bool | int | str] = {
     "ui.prefersReducedMotion": 1,
 }
 
+LEFT = "status=2152398850"  # NS_BINDING_ABORTED: a font that was on its way when the page was left
+
 
 class Firefox(ByActions):
     """A window without a screen."""
@@ -44,8 +46,7 @@ class Firefox(ByActions):
         started(ends, command, self.log, {"HOME": str(self.folder)})
         self._faults: list[str] = []
         self._last = 0
-        self._socket = self._connection(f"ws://127.0.0.1:{port}/session")
-        ends.callback(self._socket.close)
+        self._socket = _connection(ends, f"ws://127.0.0.1:{port}/session")
         self.version = self._order("session.new", capabilities={})["capabilities"]["browserVersion"]
         self._context = self._order("browsingContext.getTree")["contexts"][0]["context"]
         events = ["log.entryAdded", "network.responseCompleted", "network.fetchError"]
@@ -53,19 +54,6 @@ class Firefox(ByActions):
         listener = """() => document.addEventListener("securitypolicyviolation",
             ({ violatedDirective, blockedURI }) => console.error("refused:", violatedDirective, blockedURI))"""
         self._order("script.addPreloadScript", functionDeclaration=listener)
-
-    def _connection(self, url: str) -> ClientConnection:
-        connections: list[ClientConnection] = []
-
-        def listens() -> bool:
-            try:
-                connections.append(connect(url, max_size=None, proxy=None, open_timeout=PATIENCE))
-            except (OSError, WebSocketException):
-                return False
-            return True
-
-        until(listens, every=0.2)
-        return connections[0]
 
     def _order(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The result of an order. What happens meanwhile is noted."""
@@ -81,7 +69,7 @@ class Firefox(ByActions):
                 self._note(message["method"], message["params"])
 
     def _note(self, event: str, what: Mapping[str, Any]) -> None:
-        if event == "log.entryAdded" and what["level"] == "error":
+        if event == "log.entryAdded" and what["level"] == "error" and LEFT not in what["text"]:
             self._faults.append(f"error: {what['text']}")
         elif event == "network.responseCompleted" and what["response"]["status"] >= 400:
             self._faults.append(f"{what['response']['status']}: {what['response']['url']}")
@@ -123,3 +111,16 @@ class Firefox(ByActions):
         )
         assert result["type"] == "success", result
         return str(result["result"]["value"])
+
+
+def _connection(ends: ExitStack, url: str) -> ClientConnection:
+    """A connection, once somebody listens there, until ``ends``."""
+    connections: list[ClientConnection] = []
+
+    def listens() -> bool:
+        with suppress(OSError, WebSocketException):
+            connections.append(ends.enter_context(connect(url, max_size=None, proxy=None, open_timeout=PATIENCE)))
+        return bool(connections)
+
+    until(listens, every=0.2)
+    return connections[0]

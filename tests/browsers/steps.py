@@ -19,13 +19,19 @@ LINKS = ("canvas", "^Token links of ")
 # No part of the page is wider than its window.
 ONLY_DOWN = """() => [document.documentElement, document.querySelector("[data-testid=stMain]")]
     .every((part) => part.scrollWidth <= part.clientWidth)"""
-# Whether a field shows all its lines, the heights of the arcs below them, and the state of the fonts.
+# By how many pixels a field is too low or too high for its lines, the heights of the arcs below them, the state of the
+# fonts.
 ROOM = """() => {
     const inside = (root) => [root, ...[...root.querySelectorAll("*")].flatMap((node) =>
         node.shadowRoot ? inside(node.shadowRoot) : [])];
     const root = inside(document).find((root) => root.querySelector("textarea"));
-    const field = root.querySelector("textarea");
-    return [field.scrollHeight - field.clientHeight,
+    const [field, mirror] = [root.querySelector("textarea"), root.querySelector(".mirror")];
+    const words = document.createRange();
+    words.selectNodeContents(mirror);
+    const lines = new Set([...words.getClientRects()].map(({ top }) => Math.round(top))).size;
+    const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(field);
+    const needed = lines * parseFloat(lineHeight) + parseFloat(paddingTop) + parseFloat(paddingBottom);
+    return [Math.max(field.scrollHeight - field.clientHeight, Math.abs(field.clientHeight - needed) - 2),
         [...root.querySelectorAll(".bows path")].map((arc) => arc.getBoundingClientRect().height),
         document.fonts.status];
 }"""
@@ -48,7 +54,7 @@ def first_page(visit: Visit) -> None:
     assert visit.texts(*FIELD) == [FIRST]
     until(lambda: len(visit.browser.run(ROOM)[1]) > 5)
     until(lambda: visit.browser.run(ROOM)[2] == "loaded")
-    until(lambda: visit.browser.run(ROOM)[0] <= 0)  # the field shows its lines whole
+    until(lambda: visit.browser.run(ROOM)[0] <= 0)  # the field shows its lines whole, and is no higher
     assert min(visit.browser.run(ROOM)[1]) > 8, "no smear"
     assert visit.browser.run(ONLY_DOWN)
 

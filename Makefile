@@ -24,7 +24,7 @@ export PYTHONUTF8 := 1
 # The tests start dozens of Pythons. Without compiled files each would compile PyTorch and transformers, for 15 seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test test-unit test-all test-runs test-deploy test-newest nginx coverage check check-types check-style check-python check-javascript check-workflows bench docs site space dist clean help
+.PHONY: run test test-unit test-all test-runs test-deploy test-newest test-browsers nginx engines coverage check check-types check-style check-python check-javascript check-workflows bench docs site space dist clean help
 
 run: $(VENV)/.run-installed
 	@exec $(PY) -m mha_viz.cli serve --host "$(HOST)" --port "$(PORT)"
@@ -38,11 +38,11 @@ test-unit: $(VENV)/.dev-installed
 	@$(PY) -m pytest $(WORKERS) 2 -m "unit and not slow and not deploy"
 
 # Before a release: every case of what is multiplied, what takes minutes, and the deployment; half an hour or more. The
-# result is written to tests/results/all.json, if the tests in JavaScript passed before.
+# result is written to tests/results/all.json, if the tests in JavaScript passed before. Other engines: test-browsers.
 test-all: $(VENV)/.dev-installed $(VENV)/.docs-installed node_modules/.installed nginx
 	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
 	$(NODE) --disable-warning=ExperimentalWarning --test tests/js/*.test.mjs && \
-	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m ""
+	$(PY) -m pytest -p tools.recorded_tests --record tests/results/all.json $(WORKERS) 3 --all -m "not browsers"
 
 # Whether the tests pass by chance: eight runs, each in another order, four of them beside two processes that keep two
 # cores busy. Each writes a line to tests/results/runs.jsonl.
@@ -72,6 +72,24 @@ test-newest: | $(PY)
 	@$(subst $(PY),build/newest/bin/python,$(PIP)) --upgrade -r build/newest/tools.txt --editable .
 	@build/newest/bin/python -m pytest -q tests/test_learner_path.py tests/test_hosts.py tests/test_streamlit_parts.py
 	@build/newest/bin/python -m pytest -p tools.recorded_tests --record tests/results/newest.json $(WORKERS) 3 -m models
+
+# The main job in Firefox, the newest ESR and an older one, and in WebKit, each by its own driver, one after the other.
+# The result is written to tests/results/browsers.json.
+test-browsers: $(VENV)/.dev-installed engines
+	@CHROMIUM="$$($(PY) tools/browser.py --install)" || exit 1; export CHROMIUM; \
+	$(PY) -m pytest -p tools.recorded_tests --record tests/results/browsers.json -m browsers tests/browsers
+
+# The distribution's. The older Firefox, which no package may replace, is unpacked below build/.
+OLDER_FIREFOX := build/firefox-140
+engines:
+	@command -v firefox-esr >/dev/null && command -v WebKitWebDriver >/dev/null && command -v Xvfb >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update >&2 && DEBIAN_FRONTEND=noninteractive \
+	  apt-get install -y --no-install-recommends firefox-esr webkit2gtk-driver xvfb >&2; } || { \
+	  echo "Firefox, WebKitWebDriver and Xvfb are needed and could not be installed. Install them, then run this again." >&2; \
+	  exit 1; }
+	@test -d $(OLDER_FIREFOX)/usr || { mkdir -p $(OLDER_FIREFOX) && cd $(OLDER_FIREFOX) && \
+	  apt-get download "firefox-esr=140*" >&2 && dpkg -x firefox-esr_*.deb . && rm firefox-esr_*.deb; } || \
+	  echo "No Firefox 140 could be unpacked below $(OLDER_FIREFOX): its tests will fail." >&2
 
 # What `make test` runs of the product, in this process and in all that it starts, and how long each test takes:
 # build/coverage and build/times.*, which tools/mutants.py reads.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import gzip
+import hashlib
 import http.client
 import os
 import re
@@ -31,6 +33,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from mha_viz.browser.bundle import COMPONENTS, served_file
+from mha_viz.browser.promise import OLDER
 from mha_viz.errors import SettingError
 from mha_viz.models import folder
 from mha_viz.process import log
@@ -39,6 +42,7 @@ from mha_viz.serving import start, streamlit_parts, sweeping, waits
 from mha_viz.serving.back_messages import Allowed
 from mha_viz.serving.session_limit import Gate, SessionLimit, _Tab, address_of
 from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
+from mha_viz.serving.streamlit_files import PLACE
 from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
@@ -152,6 +156,17 @@ def test_the_policy_lets_no_page_evaluate_or_run_inline_scripts(server: AppServe
     assert all(source in ("'self'", "'wasm-unsafe-eval'") or source.startswith("'sha256-") for source in scripts)
     assert rules["frame-ancestors"] == rules["base-uri"] == "'self'"
     assert rules["object-src"] == "'none'"
+
+
+@pytest.mark.parametrize("path", ["/", "/roles"])
+def test_a_page_is_told_where_its_server_is_and_an_older_browser_why_nothing_is_drawn(
+    server: AppServer, path: str
+) -> None:
+    answer = ask(server.url, path, **{"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in answer.headers, "what is added to a page is not compressed"
+    assert answer.body.decode().count(PLACE) == answer.body.decode().count(OLDER) == 1
+    digest = base64.b64encode(hashlib.sha256(PLACE.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in answer.headers["content-security-policy"]
 
 
 def test_a_method_that_no_page_has_is_refused_with_headers(server: AppServer) -> None:

@@ -74,6 +74,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "exit": int(exitstatus),
         **{kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")},
         "failures": sorted(r.nodeid for kind in ("failed", "error") for r in terminalreporter.stats.get(kind, ())),
+        **_properties(terminalreporter),
         "minutes": round((time.monotonic() - BEGAN) / 60, 1),
         "processor minutes": round((sum(list(_spent.values())) + sum(_ended)) / 60, 1),
         "seconds of ten million empty loops": [round(seconds, 2) for seconds in (*_loops, _loop())],
@@ -82,6 +83,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     appends = file.suffix == ".jsonl"
     with file.open("a" if appends else "w", encoding="utf-8") as records:
         records.write(json.dumps(record, indent=None if appends else 1, ensure_ascii=False) + "\n")
+
+
+def _properties(reporter: pytest.TerminalReporter) -> dict[str, dict[str, dict[str, object]]]:
+    """What tests recorded of themselves, by their names; nothing if none did."""
+    reports = [report for kind in ("passed", "failed") for report in reporter.stats.get(kind, ())]
+    recorded = {
+        report.nodeid.rpartition("::")[2]: dict(report.user_properties)
+        for report in reports
+        if getattr(report, "when", "") == "call" and report.user_properties
+    }
+    return {"recorded": recorded} if recorded else {}
 
 
 def _git(*arguments: str) -> str:

@@ -15,6 +15,7 @@ from streamlit import file_util
 
 from mha_viz.serving.paths import MEDIA, below
 from mha_viz.serving.settings import ServerSettings
+from mha_viz.serving.streamlit_files import PLACE
 
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
@@ -59,9 +60,9 @@ class Headers:
 
 class _Policy:
     def __init__(self, settings: ServerSettings) -> None:
-        # Hashes of the inline scripts in Streamlit's shell, so that these run and no other inline script does.
+        # Hashes of the inline scripts of a page, so that these run and no other inline script does.
         shell = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
-        digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(shell))
+        digests = (hashlib.sha256(script.encode()).digest() for script in [*_INLINE_SCRIPT.findall(shell), PLACE])
         inline = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
         ancestors = " ".join(["'self'", *settings.frames])
         # WebAssembly for the 64-bit integers of protobuf.js; it does not allow eval of text.

@@ -19,15 +19,17 @@ from mha_viz.browser.promise import older_note_with_style
 from mha_viz.serving.paths import below, pages
 
 _CODE = ("static/js/*", "static/css/*")
-_OLDER = older_note_with_style().encode()
+# The client looks for its server below the address of the page first, unless it is told that it is where its files are.
+PLACE = 'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
+_ADDED = f"<script>{PLACE}</script>{older_note_with_style()}".encode()
 _ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # what Streamlit loads when it has to draw the first of a kind
 _IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 
 
 class StreamlitFiles:
     """ASGI middleware that compresses each file when it is first asked for, and keeps it; the pages name what they draw
-    with, so that it does not wait for a server that is busy with their first run, and tell an older browser why nothing
-    is drawn."""
+    with, so that it does not wait for a server that is busy with their first run, say where the server is, and tell an
+    older browser why nothing is drawn."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._pages = app, pages()
@@ -39,7 +41,8 @@ class StreamlitFiles:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope) if scope["type"] == "http" else "/"
         if path in self._pages:
-            await self._app(scope, receive, self._completing(send) if scope["method"] == "GET" else send)
+            whole = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
+            await self._app(whole, receive, self._completing(send) if scope["method"] == "GET" else send)
         elif path in self._files and _may_be_compressed(scope):
             await self._answer(path, scope, receive, send)
         else:
@@ -54,9 +57,9 @@ class StreamlitFiles:
                 is_whole = True
                 headers = MutableHeaders(scope=message)
                 headers.append("link", self._preload)
-                headers["content-length"] = str(int(headers["content-length"]) + len(_OLDER))
+                headers["content-length"] = str(int(headers["content-length"]) + len(_ADDED))
             elif is_whole and not message.get("more_body"):
-                message = {**message, "body": message.get("body", b"") + _OLDER}
+                message = {**message, "body": message.get("body", b"") + _ADDED}
             await send(message)
 
         return sending

@@ -1,6 +1,7 @@
 // A field in which a person types while the server reads.
 import assert from "node:assert/strict";
 import test from "node:test";
+import { grow } from "../../mha_viz/browser/sentence/fields.js";
 import { TypedField } from "../../mha_viz/browser/sentence/typed.js";
 
 const field = (value = "") => new TypedField({ value });
@@ -67,4 +68,33 @@ test("what was typed and not read yet is in the same field of the next page, unt
   const back = page();
   back.take("old");
   assert.equal(back.value, "old");
+});
+
+// As Firefox has it: parts of a pixel are not counted while the height is free, and then a scroll bar makes the text
+// narrower.
+class Area {
+  value = "The animal";
+  dataset = {};
+  style = {};
+  get text() {
+    const lines = this.style.height === "auto" && this.style.overflow !== "hidden" ? 3 : 2;
+    return 41.2 * lines + 48;
+  }
+  get clientHeight() {
+    return this.style.height === "auto" ? Math.floor(this.text) : parseFloat(this.style.height) - 2;
+  }
+  get offsetHeight() {
+    return this.clientHeight + 2;
+  }
+  get scrollHeight() {
+    return Math.max(this.clientHeight, this.style.height === "auto" ? 0 : Math.ceil(this.text));
+  }
+}
+
+test("a field is as high as its text, with parts of a pixel and without what a scroll bar would need", () => {
+  globalThis.CSS = { supports: () => false };
+  const area = new Area();
+  grow(area);
+  assert.equal(area.clientHeight, 131); // 2 × 41.2 + 48 = 130.4
+  assert.equal(area.style.overflow, "");
 });

@@ -181,9 +181,11 @@ export function grow(area) {
   const length = area.value.length;
   area.dataset.length = length > 400 ? "text" : length > 120 ? "paragraph" : "sentence";
   if (CSS.supports("field-sizing", "content")) return;
-  area.style.height = "auto";
-  const borders = area.offsetHeight - area.clientHeight;
-  area.style.height = `${area.scrollHeight + borders}px`;
+  Object.assign(area.style, { height: "auto", overflow: "hidden" }); // a scroll bar takes room from the text
+  const height = area.scrollHeight + area.offsetHeight - area.clientHeight; // with its borders
+  area.style.height = `${height}px`;
+  if (area.scrollHeight > area.clientHeight) area.style.height = `${height + 1}px`; // Firefox counts 89.4 px as 89
+  area.style.overflow = "";
 }
 
 // A text takes more lines in a narrower field, and in other letters.

@@ -1,0 +1,65 @@
+"""The main job in Firefox and WebKit, at the sizes of a desktop and a phone: ``make test-browsers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.app_server import AppServer, chromium
+from tests.browsers.chromium import Chromium
+from tests.browsers.engines import ENGINES, engine
+from tests.browsers.steps import DOWNLOADS, STEPS, downloads, exported_file, live_page
+from tests.browsers.visit import Visit
+from tests.live_pages import served
+
+pytestmark = pytest.mark.browsers
+
+SIZES = {"1440": (1440, 900), "390": (390, 844)}  # WebKit's window is at least 447 pixels wide
+
+
+@pytest.fixture(scope="module")
+def of_chromium(server: AppServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The downloads in Chromium."""
+    with Chromium(chromium(), tmp_path_factory.mktemp("chromium")) as browser:
+        downloads(Visit(browser, server.url))
+        return {name: (browser.downloads / name).read_bytes() for name in DOWNLOADS}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ENGINES)
+def test_the_main_job(
+    name: str,
+    size: str,
+    server: AppServer,
+    of_chromium: dict[str, bytes],
+    live_toy: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    subtests: pytest.Subtests,
+    record_property: Callable[[str, object], None],
+) -> None:
+    with engine(name, tmp_path_factory.mktemp("e")) as browser, served(live_toy) as (address, _):
+        record_property("version", browser.version)
+        browser.resize(*SIZES[size])
+        visit = Visit(browser, server.url)
+        parts: dict[str, Callable[[], object]] = {step: partial(act, visit) for step, act in STEPS.items()}
+        parts["downloads as in Chromium"] = lambda: _same(browser.downloads, of_chromium)
+        parts["exported HTML"] = lambda: exported_file(visit, browser.downloads / "heatmap-L3H1.html")
+        parts["live page"] = lambda: live_page(visit, address, "it → cat 0.952")
+        parts["no error, no refusal, nothing missing"] = lambda: _none(browser.faults())
+        for part, act in parts.items():
+            record_property(part, "failed")
+            with subtests.test(part):
+                act()
+                record_property(part, "passed")
+
+
+def _same(folder: Path, of_chromium: dict[str, bytes]) -> None:
+    for name, content in of_chromium.items():
+        assert (folder / name).read_bytes() == content, name
+
+
+def _none(faults: list[str]) -> None:
+    assert faults == []

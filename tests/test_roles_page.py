@@ -188,7 +188,9 @@ def test_the_map_tells_apart_what_heads_do_to_the_rule_and_has_a_key() -> None:
 
 @pytest.mark.parametrize(("head", "is_said"), [("L2H8", True), ("L2H9", False)])
 def test_the_card_says_why_no_rule_of_its_recipe_is_the_relation_of_its_role(head: str, is_said: bool) -> None:
-    assert ("Each relation concerns few of its rows." in visit(head=head).said) == is_said
+    """`nsubj` has 2,074 cases among the 25,094 words of EWT."""
+    why = "No relation is among its rules: its commonest concerns only 8.3% of all words."
+    assert (why in visit(head=head).said) == is_said
 
 
 def test_a_recipe_with_a_relation_needs_no_such_sentence() -> None:
@@ -196,7 +198,7 @@ def test_a_recipe_with_a_relation_needs_no_such_sentence() -> None:
     assert evidence is not None
     named = by_head(evidence.findings())
     recipes = overview.recipes_of(evidence)
-    lacking = {head for head, findings in named.items() if head_card._lacks_relation(recipes[head], findings)}
+    lacking = {head for head, of in named.items() if head_card._why_without_relation(evidence, recipes[head], of)}
     with_roles = {head for head, findings in named.items() if any(one.role == "syntax" for one in findings)}
     relations = {name for name, rule in zip(NAMES, RULES, strict=True) if rule.kind == "syntax"}
     assert with_roles - lacking == {
@@ -236,7 +238,7 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert words_by_head["L3H1"].startswith(
         "L3H1 (4-2): pronoun → what it refers to, right in 66%; equals the rule, 70%"
     )
-    assert re.search(r"no role was found; .*% unexplained; finds keys by 68% feed-forward", words_by_head["L5H11"])
+    assert re.search(r"no role was found; .*%\] unexplained; finds keys by 68% feed-forward", words_by_head["L5H11"])
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
@@ -326,7 +328,7 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 
 def _on_all_text(head: Head) -> str:
-    recipe = next(of.words(rule_plainly, how_sure=True) for of in of_heads("minilm", "") if of.head == head)
+    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
     return f"Usually {plain(recipe)}."
 
 

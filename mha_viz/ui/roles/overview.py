@@ -109,8 +109,13 @@ def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, 
 
 def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
     """What its recipe says of each head; empty for a model without recipes."""
+    return {of.head: of for of in of_heads(*weights_of(evidence))}
+
+
+def weights_of(evidence: Evidence) -> tuple[str, str]:
+    """The name and the revision of the model that was measured."""
     profile = evidence.profiles[0]
-    return {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
+    return profile.model, str(profile.facts.get("revision", ""))
 
 
 def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:

@@ -34,7 +34,7 @@ from mha_viz.figures.role_words import (
     does_in_list,
     glyph,
     linked_words,
-    rule_elsewhere,
+    numbers_elsewhere,
     rule_in_list,
     standing_with_numbers,
     strongest_first,
@@ -323,7 +323,7 @@ def show_table(evidence: Evidence) -> None:
 
 def _row(finding: Finding) -> ScoreRow:
     """A role in short, with what its head does to the rule."""
-    state = f", {STATE_WORDS[finding.state]}{rule_elsewhere(finding)}" if finding.state else ""
+    state = f", {STATE_WORDS[finding.state]}{numbers_elsewhere(finding)}" if finding.state else ""
     return ScoreRow(f"{linked_words(finding)}{state}", finding.head, finding.score, (best_baseline(finding)[1],))
 
 

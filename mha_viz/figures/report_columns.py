@@ -179,7 +179,9 @@ class PrintedColumn(NamedTuple):
 
 def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
     """The columns of the printed table; a corpus that chose all roles has none of its own."""
-    rule = "Simple rule (of one part of speech)" if is_older(role.finding for role in roles) else "Strongest simple rule"
+    rule = (
+        "Simple rule (of one part of speech)" if is_older(role.finding for role in roles) else "Strongest simple rule"
+    )
     return (
         PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.12),
         PrintedColumn("Head", "l", lambda role: both(role.finding.head)),

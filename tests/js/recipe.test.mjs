@@ -51,11 +51,14 @@ test("cells of tokens are bits in rows; a unit has those of its tokens", () => {
 });
 
 test("a remark says when a rule is left out; a head that is nearly even says so", () => {
-  assert.equal(remarkOf(recipes, 0), "Recipe chosen on A, scored on B: described, not caused.");
+  assert.equal(remarkOf(recipes, 0), "Recipe of A, scored on B: described, not caused.");
   assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
   assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotat/);
   assert.doesNotMatch(remarkOf({ ...recipes, annotated: true }, 1), /annotat/);
-  assert.equal(spokenRecipe(recipes, 0), "Usually attends 50% to the token after, 20% to [CLS]; 20% [17%, 22%] unexplained. ");
+  assert.equal(
+    spokenRecipe(recipes, 0),
+    "Usually attends 50% to the token after, 20% to [CLS]; 20% [17%, 22%] unexplained. ",
+  );
   assert.match(spokenRecipe(recipes, 1), /^Usually attends evenly/);
 });
 

@@ -138,7 +138,7 @@ function rowOf(name, recipes, kind, colours, share, says = whole(share)) {
 export function remarkOf(recipes, head) {
   const { on, rules, heads } = recipes;
   const isLeft = isLeftOut(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
-  return `Recipe chosen on ${on}: described, not caused.${isLeft ? " * needs annotation: left out here." : ""}`;
+  return `Recipe of ${on}: described, not caused.${isLeft ? " * needs annotation: left out here." : ""}`;
 }
 
 // Whether rules that need annotation are not applied to this text.

@@ -88,15 +88,14 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
 
 
 def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
-    """ " No relation is among its rules: its commonest concerns only 8.3% of all words.", of a head with a role of
-    syntax whose recipe has no rule of syntax; otherwise ""."""
+    """ " Its relations are too rare: ≤ 8.3% of words.", of a head with a role of syntax whose recipe has no rule of
+    syntax; otherwise ""."""
     relations, source = {one.detail for one in findings if one.role == SYNTAX}, evidence.source("syntax")
     if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
         return ""
     table = source.tables["syntax"]
     cases = table.loc[(table["relation"] + " " + table["direction"]).isin(relations), "n"].max()
-    share = percent(cases / source.facts["counts"]["words"])
-    return f" No relation is among its rules: its commonest concerns only {share} of all words."
+    return f" Its relations are too rare: ≤ {percent(cases / source.facts['counts']['words'])} of words."
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -157,8 +156,8 @@ def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
     """The sentences that chose the head's recipe, and how alike the recipe is that another corpus chooses."""
     recipe, measured = recipes_of(evidence).get(head), find_recipes(*weights_of(evidence))
     if recipe and measured:
-        alike = "" if isnan(recipe.overlap) else f"; chosen on other text, it is {percent(recipe.overlap, 0)} the same"
-        st.markdown(f"**Its recipe** was chosen on {plain(measured.where)}{alike}.")
+        alike = "" if isnan(recipe.overlap) else f"; of other text, it is {percent(recipe.overlap, 0)} the same"
+        st.markdown(f"**Its recipe** is of {plain(measured.where)}{alike}.")
 
 
 def _rows(evidence: Evidence, name: str, head: Head) -> Any:

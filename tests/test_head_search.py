@@ -146,8 +146,8 @@ def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_bot
     case = case._replace(status="established", beside=beside)
     (group,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [case])
     (answer,) = group.answers
-    assert (answer.score, answer.standing) == ("57.7%", "established, below the rule")
-    assert answer.baseline == "52.5% (GUM 55.0% < 74.2%)", "whose numbers alone would deny it"
+    assert (answer.score, answer.baseline) == ("57.7%", "52.5%"), "which alone would deny it"
+    assert answer.standing == "established, below the rule (GUM 55.0% < 74.2%)"
     assert at_a_glance(case) == "preposition → its noun, right in 58% (GUM 55%); below the rule, 53% (GUM 74%)"
     assert beside_rule(case) == (
         "The nearest noun or symbol to the right: 53%; on GUM, the nearest noun, name or adverb: 74%. The rule is told "

@@ -147,8 +147,8 @@ def _detail(finding: Finding) -> str:
 def _of_finding(finding: Finding) -> HeadAnswer:
     rule, baseline = best_baseline(finding)
     does = _in_words(finding.detail)
-    beside = f"{percent(baseline)}{numbers_elsewhere(finding, 1)}"
-    return HeadAnswer(finding.head, does, percent(finding.score), beside, rule, standing(finding))
+    stands = f"{standing(finding)}{numbers_elsewhere(finding, 1)}"
+    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, stands)
 
 
 def _in_words(detail: str) -> str:

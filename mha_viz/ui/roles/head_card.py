@@ -88,14 +88,16 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
 
 
 def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
-    """ " Its relations are too rare: ≤ 8.3% of words.", of a head with a role of syntax whose recipe has no rule of
+    """ " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no rule of
     syntax; otherwise ""."""
     relations, source = {one.detail for one in findings if one.role == SYNTAX}, evidence.source("syntax")
     if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
         return ""
     table = source.tables["syntax"]
     cases = table.loc[(table["relation"] + " " + table["direction"]).isin(relations), "n"].max()
-    return f" Its relations are too rare: ≤ {percent(cases / source.facts['counts']['words'])} of words."
+    share = percent(cases / source.facts["counts"]["words"])
+    several = f"Its relations, each ≤\N{NO-BREAK SPACE}{share} of words, hardly show."
+    return f" {several if len(relations) > 1 else f'Its relation, {share} of words, hardly shows.'}"
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:

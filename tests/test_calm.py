@@ -153,8 +153,8 @@ class Calm(NamedTuple):
 SWITCHES = {"off=": "more=1", "/why_heads_differ": "numbers=1"}
 # What each page may have: the goal or, where it is not reached yet, what it has, so that it can only become less.
 MOST = {
-    "/": Calm(99, 22, 311, 619),
-    "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(92, 22, 305, 653),
+    "/": Calm(101, 22, 326, 634),
+    "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(94, 22, 320, 668),
     "/?roles=on": Calm(103, 22, 315, 623),
     "/?off=none": Calm(92, 22, 442, 1_000),
     "/?off=L3H1": Calm(111, 22, 516, 1_089),
@@ -165,8 +165,8 @@ MOST = {
     "/why_heads_differ?experiment=random&guess=different": Calm(117, 28, 824, 1_116),
     "/why_heads_differ?experiment=output": Calm(119, 29, 854, 1_145),  # the wordiest
     "/roles": Calm(150, 26, 600, 1_370),
-    "/roles?head=L3H1": Calm(156, 21, 856, 2_200),
-    "/about": Calm(260, 14, 257, 260),
+    "/roles?head=L3H1": Calm(156, 21, 867, 2_200),
+    "/about": Calm(257, 14, 257, 257),
 }
 
 

@@ -146,8 +146,8 @@ def test_what_a_head_does_to_the_rule_stands_beside_both_of_their_numbers_on_bot
     case = case._replace(status="established", beside=beside)
     (group,) = head_search.of_names("L3H1", {"": Head(3, 1)}, lambda head: True, [case])
     (answer,) = group.answers
-    assert (answer.score, answer.standing) == ("57.7%", "established, below the rule")
-    assert answer.baseline == "52.5%, on GUM 74.2%", "whose number alone would deny it"
+    assert (answer.score, answer.baseline) == ("57.7%", "52.5%"), "which alone would deny it"
+    assert answer.standing == "established, below the rule (GUM 55.0% < 74.2%)"
     assert at_a_glance(case) == "preposition → its noun, right in 58% (GUM 55%); below the rule, 53% (GUM 74%)"
     assert beside_rule(case) == (
         "The nearest noun or symbol to the right: 53%; on GUM, the nearest noun, name or adverb: 74%. The rule is told "
@@ -185,8 +185,8 @@ def test_states_are_counted_in_words() -> None:
     ("score", "rule", "state", "words"),
     [
         (0.58, 0.82, BELOW, "rule 82%"),
-        (0.686, 0.693, BELOW, "rule 69%, on GUM 74%"),  # the same number
-        (0.786, 0.779, BELOW, "rule 78%, on GUM 74%"),  # here the head is better
+        (0.686, 0.693, BELOW, "rule 69% (GUM 50% < 74%)"),  # the same number
+        (0.786, 0.779, BELOW, "rule 78% (GUM 50% < 74%)"),  # here the head is better
         (0.64, 0.67, EQUALS, "rule 67%"),
         (0.8, 0.7, BEATS, "rule 70%"),
         (0.699, 0.701, BEATS, "rule 70%"),

@@ -66,7 +66,7 @@ def test_recipes_beside_it_are_on_the_card_of_a_head(
     recipes.save(tmp_path / "recipes")
     page = visit(monkeypatch, tmp_path, model=name, head="L0H1")
     of_head = next(recipe for recipe in described(recipes) if str(recipe.head) == "L0H1")
-    words = of_head.words(rule_plainly, how_sure=True)
+    words = of_head.words(rule_plainly)
     assert words.endswith("%] unexplained")
     assert f"Usually {plain(words)}." in page.said
 

@@ -345,8 +345,7 @@ def test_beside_an_explained_share_is_its_interval_over_documents(measured: Reci
     first = described.described(scored)[0]
     assert (first.low, first.high) == pytest.approx((low[0], high[0]), abs=1e-6)
     unexplained = f"{100 * (1 - first.explained):.0f}% [{100 * (1 - high[0]):.0f}%, {100 * (1 - low[0]):.0f}%]"
-    assert first.words(str, how_sure=True).endswith(f"; {unexplained} unexplained")
-    assert first.words(str).endswith(f"; {100 * (1 - first.explained):.0f}% unexplained")
+    assert first.words(str).endswith(f"; {unexplained} unexplained")
 
 
 def made(shares: list[tuple[int, str, float]], model: str = "toy") -> Recipes:
@@ -406,7 +405,7 @@ def test_recipes_of_earlier_versions_have_no_intervals(measured: Recipes, tmp_pa
     )
     read = mv.open_recipes(early.save(folder))
     assert read.tables["explained"][bounds].isna().all(axis=None)
-    assert "[" not in described.described(read)[0].words(lambda _: "a rule", how_sure=True)
+    assert "[" not in described.described(read)[0].words(lambda _: "a rule")
 
 
 def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(

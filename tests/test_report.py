@@ -272,8 +272,9 @@ def test_the_table_has_what_head_and_rule_do_on_both_corpora() -> None:
 
 def test_a_table_of_an_older_version_says_by_which_rule_it_was_measured() -> None:
     older = with_role(state="False", rule_low=None, rule_high=None, choice_n=None)
-    assert row_of(older)["Strongest simple rule"] == "below: nearest noun to the right 54.0%"
-    assert f"The strongest simple rule was measured {OLDER_RULE}; it has no interval and no q." in report(older).notes
+    assert row_of(older)["Simple rule (of one part of speech)"] == "below: nearest noun to the right 54.0%"
+    assert f"The simple rule was measured {OLDER_RULE}; it has no interval and no q." in report(older).notes
+    assert "one of a set of them" not in report(older).markdown()
 
 
 def test_coreference_without_chains_elsewhere_is_said() -> None:

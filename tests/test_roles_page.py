@@ -128,7 +128,7 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     page = visit(head="L2H8")
     drawn = [unescape(one.proto.body) for one in page.at.get("html")]
     (listed,) = [body for body in drawn if 'ul class="mha-rows"' in body]
-    mark = '<s class="mha-state ([a-z]+)".*?</s>\xa0([^<]*)'
+    mark = '<s class="mha-state ([a-z]+)".*?</s>\xa0(.*?)'
     item = f"<li><b>(.*?)</b>.*?{mark}(?:</summary></details>)?<small>(.*?)</small>"
     roles = re.findall(item, listed)
     assert re.findall("<li><b>([^,]*)[^<]*</b>, <details><summary>changes its word most<", listed) == [
@@ -137,14 +137,14 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     assert re.search("</summary><span>Without this head [^<]+</span></details>", listed), "for fingers and keys, too"
     assert "no more than other heads" not in page.said
     does, state, rule, words = roles[0]
-    assert (does, state, rule) == ("preposition → its noun, right in 69%", "below", "rule 69%, on GUM 74%")
+    assert (does, state, rule) == ("preposition → its noun, right in 69%", "below", "rule 69% (GUM 68% < 74%)")
     assert words == (
         "The nearest noun, name, pronoun, number or symbol to the right: 69%; on GUM, the nearest noun, name or "
         "adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word, "
         "it picks the right one in 88% (nearest: 86%)."
     )
     assert ("subject → its verb, 58%", "rule 82%") in [(role[0], role[2]) for role in roles]
-    assert ("determiner → its noun, 79%", "rule 78%, on GUM 87%") in [(role[0], role[2]) for role in roles]
+    assert ("determiner → its noun, 79%", "rule 78% (GUM 81% < 87%)") in [(role[0], role[2]) for role in roles]
     assert len(roles) == 5
     assert max(len(does) + len(rule) for does, _, rule, _ in roles) <= 60
     assert listed.count("The rule is told") == listed.count("<details class='rule'>") == 1, "once for all"
@@ -186,9 +186,17 @@ def test_the_map_tells_apart_what_heads_do_to_the_rule_and_has_a_key() -> None:
     assert 'class="states"' not in drawn, "of roles without such a rule"
 
 
-@pytest.mark.parametrize(("head", "is_said"), [("L2H8", True), ("L2H9", False)])
-def test_the_card_says_why_no_rule_of_its_recipe_is_the_relation_of_its_role(head: str, is_said: bool) -> None:
-    assert ("Each relation concerns few of its rows." in visit(head=head).said) == is_said
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        ("L2H8", " Its relations, each ≤\N{NO-BREAK SPACE}8.3% of words, hardly show."),
+        ("L2H10", " Its relation, 0.5% of words, hardly shows."),
+        ("L2H9", ""),
+    ],
+)
+def test_the_card_says_why_no_rule_of_its_recipe_is_the_relation_of_its_role(head: str, why: str) -> None:
+    """`nsubj` has 2,074 cases among the 25,094 words of EWT, `discourse` with its head's row 119."""
+    assert re.findall(" Its relations?, .*", visit(head=head).said) == [why] * bool(why)
 
 
 def test_a_recipe_with_a_relation_needs_no_such_sentence() -> None:
@@ -196,7 +204,7 @@ def test_a_recipe_with_a_relation_needs_no_such_sentence() -> None:
     assert evidence is not None
     named = by_head(evidence.findings())
     recipes = overview.recipes_of(evidence)
-    lacking = {head for head, findings in named.items() if head_card._lacks_relation(recipes[head], findings)}
+    lacking = {head for head, of in named.items() if head_card._why_without_relation(evidence, recipes[head], of)}
     with_roles = {head for head, findings in named.items() if any(one.role == "syntax" for one in findings)}
     relations = {name for name, rule in zip(NAMES, RULES, strict=True) if rule.kind == "syntax"}
     assert with_roles - lacking == {
@@ -236,7 +244,7 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert words_by_head["L3H1"].startswith(
         "L3H1 (4-2): pronoun → what it refers to, right in 66%; equals the rule, 70%"
     )
-    assert re.search(r"no role was found; .*% unexplained; finds keys by 68% feed-forward", words_by_head["L5H11"])
+    assert re.search(r"no role was found; .*%\] unexplained; finds keys by 68% feed-forward", words_by_head["L5H11"])
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
@@ -272,7 +280,10 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
         "nobody measured it for coreference"
     )
     assert "Usually attends 22% to [CLS], 13% evenly; 45% [44%, 46%] unexplained." in page.said.replace("\\", "")
-    assert "**Its recipe**, chosen on other text, is 97% the same." in page.said
+    assert (
+        "**Its recipe** is of every 7th sentence of en_ewt-ud-test, scored on every 6th sentence of en_gum-ud-dev; "
+        "of other text, it is 97% the same." in page.said.replace("\\", "")
+    )
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
     assert "Finds keys by<s" in bar
     assert "Finds its keys by 48% feed-forward · 29% earlier heads" in bar
@@ -326,7 +337,7 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 
 def _on_all_text(head: Head) -> str:
-    recipe = next(of.words(rule_plainly, how_sure=True) for of in of_heads("minilm", "") if of.head == head)
+    recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
     return f"Usually {plain(recipe)}."
 
 
@@ -642,7 +653,7 @@ def test_every_role_says_how_far_it_can_be_trusted_and_what_its_head_does_to_the
         assert f"{status[:1].upper()}{status[1:]}: " in every
         assert words.startswith(status)
     assert "syntax 27 roles on 11 heads (beats the rule 0, equals 1, below 26)" in every
-    matched = re.findall(r", (?:below|equals) the rule(?:, on GUM (\d+)%)?<", every)
+    matched = re.findall(r", (?:below|equals) the rule(?: \(GUM \d+% < (\d+)%\))?<", every)
     assert len(matched) == listed["role"].isin(["syntax", "coreference"]).sum()
     assert [*filter(None, matched)] == ["74", "87"], "case and det of L2H8: EWT alone would deny that it is below"
     (numbers,) = [table.value for table in page.at.dataframe if "in words" in table.value and "role" in table.value]

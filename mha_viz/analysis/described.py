@@ -82,15 +82,14 @@ class HeadRecipe(NamedTuple):
         shares = {kind: sum(part.share for part in self.parts if part.kind == kind) for kind in KINDS}
         return {**shares, "unexplained": 1 - self.explained}
 
-    def words(self, plainly: Callable[[str], str], how_sure: bool = False) -> str:
-        """ "attends 50% to the token after, 23% to [CLS]; 18% unexplained"; ``plainly``: of the name of a rule;
-        ``how_sure``: with the interval, as "18% [16%, 21%] unexplained"."""
+    def words(self, plainly: Callable[[str], str]) -> str:
+        """ "attends 50% to the token after, 23% to [CLS]; 18% [16%, 21%] unexplained", the interval if it is known;
+        ``plainly``: of the name of a rule."""
         if self.is_even:
             return "attends evenly to all tokens"
         named = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED] or self.parts[:1]
         says = [f"{percent(part.share, 0)} {'to ' * (part.kind != 'even')}{plainly(part.name)}" for part in named]
-        bounds = (1 - self.high, 1 - self.low) if how_sure else (math.nan, math.nan)
-        left = f"; {with_interval(1 - self.explained, *bounds, 0, percent)} unexplained"
+        left = f"; {with_interval(1 - self.explained, 1 - self.high, 1 - self.low, 0, percent)} unexplained"
         left *= 1 - self.explained >= HARDLY
         return f"attends {', '.join(says)}{left}"
 

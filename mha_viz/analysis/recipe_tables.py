@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mha_viz.analysis.findings import EVERY
 from mha_viz.attention import AnyHead, Head
+from mha_viz.corpus.sampling import name_sample
 from mha_viz.errors import PATH, CorpusError, ExportError, check_kind
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.assets import asset
@@ -51,6 +53,17 @@ class Recipes:
         layer, number = Head.among(head, int(self.facts["layers"]), int(self.facts["heads"]), str(self.facts["model"]))
         tables = {name: self.tables[name] for name in HEADINGS if name in self.tables}
         return {name: table[(table["layer"] == layer) & (table["head"] == number)] for name, table in tables.items()}
+
+    @property
+    def where(self) -> str:
+        """ "every 7th sentence of ewt, scored on every 6th sentence of gum": the sentences
+        that chose them, and those on which they are scored, which did not."""
+        of, *score = (
+            name_sample(str(self.facts[name]).removesuffix(".conllu"), self.facts.get(f"{name}_{EVERY}"))
+            for name in ("corpus", "score")
+            if name in self.facts
+        )
+        return f"{of}, scored on {score[0] if score else 'the odd of these sentences'}"
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, from which

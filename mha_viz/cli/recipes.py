@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from mha_viz.analysis.described import HeadRecipe, described, judged
-from mha_viz.analysis.findings import EVERY
 from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.recipe_tables import FACTS, MEAN, STABILITY, UNTRAINED, Recipes, open_recipes, recipes_folder
@@ -17,7 +16,6 @@ from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, most_option
 from mha_viz.cli.profile import CORPUS_HELP, read_corpus
 from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
-from mha_viz.corpus.sampling import name_sample
 from mha_viz.figures.caption import both
 from mha_viz.figures.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
@@ -110,15 +108,13 @@ def _summary(measured: Recipes) -> str:
     facts, table = measured.facts, measured.tables["explained"]
     shares = judged(table)["share"]
     low, high = (math.nan if number is None else number for number in facts.get(MEAN, (None,) * 3)[1:])
-    of, score = (name_sample(facts.get(name, ""), facts.get(f"{name}_{EVERY}")) for name in ("corpus", "score"))
-    where = f", scored on {score}" if "score" in facts else ", scored on the odd of these sentences"
     mean = with_interval(shares.mean(), low, high, 1, percent)
     means = f"{mean} explained on average, {percent(table['even'].mean())} by even attention"
     means += f", more than the best single rule on {(shares > table['best_rule']).sum()} of {len(table)} heads"
     untrained = (
         f"; of untrained weights {percent(table[UNTRAINED].mean())}" if UNTRAINED in measured.tables else NO_UNTRAINED
     )
-    return f"{facts['model']} on {of}{where}: {means}; least {percent(shares.min())}{untrained}"
+    return f"{facts['model']} on {measured.where}: {means}; least {percent(shares.min())}{untrained}"
 
 
 def _line(recipe: HeadRecipe) -> str:

@@ -3,6 +3,7 @@ it in one text is added where that text is read (``ui/explore/badges.py``)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -64,9 +65,10 @@ def roles_in_words(
 
 
 def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
-    """``on``, the corpus; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as the
-    number of a rule and a share; and, not known without a text, ``cells`` of each rule, ``here``, ``annotated``. None
-    if the model has no recipes. To be copied, not changed: every reading gets the same object."""
+    """``on``, the corpora; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as
+    the number of a rule and a share, and the ``interval`` of what they explain; and, not known without a text,
+    ``cells`` of each rule, ``here``, ``annotated``. None if the model has no recipes. To be copied, not changed: every
+    reading gets the same object."""
     recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None
@@ -77,7 +79,7 @@ def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, A
 def _recipes_of(recipes: Recipes, heads: tuple[HeadRecipe, ...]) -> dict[str, Any]:
     numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
     return {
-        "on": str(recipes.facts["corpus"]).removesuffix(".conllu"),
+        "on": recipes.where,
         "colours": KIND_COLOURS,
         "rules": [_rule(number) for number in numbers],
         "heads": [_head(head, numbers) for head in heads],
@@ -94,4 +96,5 @@ def _rule(number: int) -> dict[str, Any]:
 
 def _head(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:
     parts = [[numbers.index(part.rule), round(part.share, 4)] for part in head.parts]
-    return {"parts": parts, "explained": round(head.explained, 4), "isEven": head.is_even}
+    interval = None if math.isnan(head.low) else [round(head.low, 4), round(head.high, 4)]
+    return {"parts": parts, "explained": round(head.explained, 4), "interval": interval, "isEven": head.is_even}

@@ -267,17 +267,20 @@ def _notes(profile: Profile, roles: Sequence[ReportedRole], tests: pd.DataFrame,
             "design effect of documents. The CSV also has q against the best fixed offset."
             f"{lowest}"
         )
-    if any(role.finding.state for role in roles):
-        yield STRONGEST
     if is_older(role.finding for role in roles):
-        yield f"The strongest simple rule was measured {OLDER_RULE}; it has no interval and no q."
+        yield f"The simple rule was measured {OLDER_RULE}; it has no interval and no q."
+    elif any(role.finding.state for role in roles):
+        yield STRONGEST
     for chance in filter(None, (by_chance(profile, *null) for null in NULLS)):
         yield f"By chance: {by_chance_in_words(chance)}, on {series(chance.corpora)}."
     findings = [role.finding for role in roles]
     if any(f.role not in ("syntax", "coreference") for f in findings):
         yield "Scores without a name are accuracies. Other roles have no q; means have no interval."
     if any(f.status == SUGGESTED and f.role == "syntax" for f in findings):
-        yield "Suggested roles of syntax: n and accuracy are of sentences that did not choose the head."
+        yield (
+            "Suggested roles of syntax: n, score and state are of the odd sentences, which did not choose the head; "
+            "choice and q are of all."
+        )
     if any(has_few(f) for f in findings):
         yield "Few documents: interval and q take cases as independent, and apply to these documents alone."
     for number, corpus in enumerate(of.thirds):

@@ -15,6 +15,7 @@ from mha_viz.figures.glosses import rule_in_words
 from mha_viz.figures.role_words import (
     ACCURACY,
     baseline_name,
+    is_older,
     linked_words,
     measure,
 )
@@ -178,6 +179,9 @@ class PrintedColumn(NamedTuple):
 
 def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
     """The columns of the printed table; a corpus that chose all roles has none of its own."""
+    rule = (
+        "Simple rule (of one part of speech)" if is_older(role.finding for role in roles) else "Strongest simple rule"
+    )
     return (
         PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.12),
         PrintedColumn("Head", "l", lambda role: both(role.finding.head)),
@@ -187,7 +191,7 @@ def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedCo
         PrintedColumn("95% interval", "p", lambda role: _interval(role.finding), 0.11),
         PrintedColumn("Also established on", "p", lambda role: _established_there(role.finding), 0.1),
         PrintedColumn("Baselines", "p", lambda role: _baselines(role.finding), 0.1),
-        PrintedColumn("Strongest simple rule", "p", lambda role: _rule(role.finding), 0.2),
+        PrintedColumn(rule, "p", lambda role: _rule(role.finding), 0.2),
         PrintedColumn("Choice", "p", lambda role: _choice(role.finding), 0.07),
         PrintedColumn("q (rule)", "r", lambda role: q_in_words(role.rule_q)),
         *(_on_third(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),

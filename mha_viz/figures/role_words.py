@@ -151,20 +151,21 @@ def does_in_list(finding: Finding, after: Finding | None = None) -> str:
 
 
 def rule_in_list(finding: Finding, after: Finding | None = None) -> str:
-    """ "rule 69%, on GUM 74%", "even attention 5%": what the score is compared with, on the other corpus too
-    where the first number alone would deny the state. "Simple rule" where no mark of a state names it."""
+    """ "rule 69% (GUM 68% < 74%)", "even attention 5%": what the score is compared with, and both on the other
+    corpus where the numbers of this one would deny the state. "Simple rule" where no mark of a state names it."""
     name, best = _OFTEN[measure(finding)][1], best_baseline(finding)[1]
     name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
-    return f"{name} {percent(best, 0)}{rule_elsewhere(finding)}"
+    return f"{name} {percent(best, 0)}{numbers_elsewhere(finding)}"
 
 
-def rule_elsewhere(finding: Finding, digits: int = 0) -> str:
-    """ ", on GUM 74%": what the rule gets right on the other corpus, where the numbers of the first alone would deny
-    the state of the role; otherwise ""."""
+def numbers_elsewhere(finding: Finding, digits: int = 0) -> str:
+    """ " (GUM 68% < 74%)": what head and rule get right on the other corpus, where the numbers of the first alone
+    would deny the state of the role; otherwise ""."""
     there, seems_matched = finding.elsewhere, round(finding.score, 2) < round(best_baseline(finding)[1], 2)
     if not finding.state or finding.is_matched == seems_matched or not there:
         return ""
-    return f", on {_in_short(there.corpus)} {percent(there.upos, digits)}"
+    sign = "<" if there.score < there.upos else "≥"
+    return f" ({_in_short(there.corpus)} {percent(there.score, digits)} {sign} {percent(there.upos, digits)})"
 
 
 def _is_repeated(finding: Finding, after: Finding | None) -> bool:

@@ -15,7 +15,7 @@ from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.metrics import ON_DELIMITERS
 from mha_viz.attention import Attention, Head
 from mha_viz.figures.glosses import asked_for, explained, gloss, link, linked, rule_plainly, rules_asked_for
-from mha_viz.figures.role_words import best_baseline, rule_elsewhere, standing, strongest_first
+from mha_viz.figures.role_words import best_baseline, numbers_elsewhere, standing, strongest_first
 from mha_viz.numerals import percent, weight
 
 LISTED = 6  # heads per answer
@@ -147,8 +147,8 @@ def _detail(finding: Finding) -> str:
 def _of_finding(finding: Finding) -> HeadAnswer:
     rule, baseline = best_baseline(finding)
     does = _in_words(finding.detail)
-    beside = f"{percent(baseline)}{rule_elsewhere(finding, 1)}"
-    return HeadAnswer(finding.head, does, percent(finding.score), beside, rule, standing(finding))
+    stands = f"{standing(finding)}{numbers_elsewhere(finding, 1)}"
+    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, stands)
 
 
 def _in_words(detail: str) -> str:

@@ -23,11 +23,12 @@ const heads = [
       [2, 0.1],
     ],
     explained: 0.8,
+    interval: [0.78, 0.83],
     isEven: false,
   },
-  { parts: [[3, 0.7]], explained: 0.7, isEven: true },
+  { parts: [[3, 0.7]], explained: 0.7, interval: null, isEven: true },
 ];
-const recipes = { on: "corpus", colours: { position: 0 }, rules, heads, here: [0.75, 0.7], annotated: false };
+const recipes = { on: "A, scored on B", colours: { position: 0 }, rules, heads, here: [0.75, 0.7], annotated: false };
 
 test("a bar has the kinds in one order, and what is not explained last", () => {
   const bar = byKind(recipes, 0).map(([kind, share]) => [kind, +share.toFixed(9)]);
@@ -50,11 +51,14 @@ test("cells of tokens are bits in rows; a unit has those of its tokens", () => {
 });
 
 test("a remark says when a rule is left out; a head that is nearly even says so", () => {
-  assert.equal(remarkOf(recipes, 0), "Over corpus: described, not caused.");
+  assert.equal(remarkOf(recipes, 0), "Recipe of A, scored on B: described, not caused.");
   assert.match(remarkOf(recipes, 1), /needs annotation: left out here/);
   assert.doesNotMatch(remarkOf({ ...recipes, here: null }, 1), /annotat/);
   assert.doesNotMatch(remarkOf({ ...recipes, annotated: true }, 1), /annotat/);
-  assert.equal(spokenRecipe(recipes, 0), "Usually attends 50% to the token after, 20% to [CLS]; 20% unexplained. ");
+  assert.equal(
+    spokenRecipe(recipes, 0),
+    "Usually attends 50% to the token after, 20% to [CLS]; 20% [17%, 22%] unexplained. ",
+  );
   assert.match(spokenRecipe(recipes, 1), /^Usually attends evenly/);
 });
 
@@ -65,14 +69,14 @@ test("a line has the shares over all text and here, but none of a rule that is l
   assert.deepEqual(words(read, 0), [
     "50% to the token after (here 31%)",
     "20% to [CLS] (here 24%), 10% otherwise",
-    "20% unexplained (here 25%)",
+    "20% [17%, 22%] unexplained (here 25%)",
   ]);
   assert.deepEqual(words(read, 1), ["70% to nouns", "30% unexplained (here 30%)"]);
   assert.deepEqual(words({ ...read, annotated: true }, 1)[0], "70% to nouns (here 0%)");
   assert.deepEqual(words({ ...recipes, here: null }, 0), [
     "50% to the token after",
     "20% to [CLS], 10% otherwise",
-    "20% unexplained",
+    "20% [17%, 22%] unexplained",
   ]);
   const whole = { ...recipes, heads: [{ ...heads[0], explained: 1 }], here: null };
   assert.deepEqual(words(whole, 0), ["50% to the token after", "20% to [CLS], 30% otherwise"], "no part of 0%");

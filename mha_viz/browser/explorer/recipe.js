@@ -5,13 +5,16 @@ import { decimal } from "../numerals.js";
 /** @import { Children } from "../dom.js" */
 
 /** @typedef {{ name: string, says: string, kind: string, needs: string, cells: string }} Rule */
-/** @typedef {{ parts: [number, number][], explained: number, isEven: boolean, here?: number[] }} HeadRecipe */
+/**
+ * @typedef {{ parts: [number, number][], explained: number, interval: [number, number] | null, isEven: boolean,
+ *   here?: number[] }} HeadRecipe
+ */
 
 /**
- * As figures/known.py sends them, and ui/explore/badges.py with what they say of a text: `on`, the corpus; `colours`,
+ * As figures/known.py sends them, and ui/explore/badges.py with what they say of a text: `on`, the corpora; `colours`,
  * the places of kinds among the colours of heads; `heads`, the parts of each head, largest first, as the number of a
- * rule and its share, and what each takes of this text; `here`, how much each recipe explains of it; `annotated`,
- * whether rules that need annotation were applied.
+ * rule and its share, the 95 % interval of what they explain, if it is known, and what each takes of this text; `here`,
+ * how much each recipe explains of it; `annotated`, whether rules that need annotation were applied.
  *
  * @typedef {{ on: string, colours: Record<string, number>, rules: Rule[], heads: HeadRecipe[], here: number[] | null,
  *   annotated: boolean }} Recipes
@@ -56,8 +59,9 @@ export function barOf(recipes, head, colours) {
 
 /** @type {(rule: Rule, share: number) => string} */
 const going = ({ says, kind }, share) => `${whole(share)} ${kind === "even" ? "" : "to "}${says}`;
-/** @type {(explained: number) => string} */
-const leftBy = (explained) => `${whole(1 - explained)} ${UNEXPLAINED}`;
+/** @type {(head: HeadRecipe) => string} */
+const leftBy = ({ explained, interval }) =>
+  whole(1 - explained) + (interval ? ` [${whole(1 - interval[1])}, ${whole(1 - interval[0])}]` : "");
 
 // What a head does over all text, and here: the numbers of its largest rules, and null for what is left over, in words.
 /** @type {(recipes: Recipes, head: number) => [number | null, string][]} */
@@ -71,7 +75,7 @@ export function wordsOf(recipes, head) {
   const more = explained - named.reduce((sum, [, share]) => sum + share, 0);
   if (more >= HARDLY && line.length) line[line.length - 1][1] += `, ${whole(more)} otherwise`;
   const left = now(recipes.here ? 1 - recipes.here[head] : undefined);
-  return 1 - explained < HARDLY ? line : [...line, [null, leftBy(explained) + left]];
+  return 1 - explained < HARDLY ? line : [...line, [null, `${leftBy(recipes.heads[head])} ${UNEXPLAINED}${left}`]];
 }
 
 // The same in a line; `point` is told which rule is pointed at.
@@ -92,7 +96,7 @@ export function lineOf(recipes, head, colours, point) {
 export function spokenRecipe(recipes, head) {
   const { parts, explained, isEven } = recipes.heads[head];
   const named = parts.slice(0, NAMED.most).map(([rule, share]) => going(recipes.rules[rule], share));
-  const left = 1 - explained < HARDLY ? "" : `; ${leftBy(explained)}`;
+  const left = 1 - explained < HARDLY ? "" : `; ${leftBy(recipes.heads[head])} ${UNEXPLAINED}`;
   return isEven ? `${EVEN} ` : `Usually attends ${named.join(", ")}${left}. `;
 }
 
@@ -115,15 +119,18 @@ export function rowsOf(recipes, head, colours, point, rest) {
     return rowOf(button, recipes, kind, colours, share);
   });
   rest.replaceChildren(sample(recipes, UNEXPLAINED, colours), UNEXPLAINED);
-  return [...rows, rowOf(rest, recipes, UNEXPLAINED, colours, 1 - explained)];
+  return [...rows, rowOf(rest, recipes, UNEXPLAINED, colours, 1 - explained, leftBy(recipes.heads[head]))];
 }
 
-/** @type {(name: HTMLElement, recipes: Recipes, kind: string, colours: string[], share: number) => HTMLElement} */
-function rowOf(name, recipes, kind, colours, share) {
+/**
+ * @type {(name: HTMLElement, recipes: Recipes, kind: string, colours: string[], share: number, says?: string) =>
+ *   HTMLElement}
+ */
+function rowOf(name, recipes, kind, colours, share, says = whole(share)) {
   const part = sample(recipes, kind, colours);
   part.style.width = `${100 * share}%`;
   const bar = make("dd", { class: "bar part", "aria-hidden": true }, part);
-  return make("div", {}, make("dt", {}, name), bar, make("dd", {}, whole(share)));
+  return make("div", {}, make("dt", {}, name), bar, make("dd", {}, says));
 }
 
 // Which text the shares are of, and what the star of a rule says.
@@ -131,7 +138,7 @@ function rowOf(name, recipes, kind, colours, share) {
 export function remarkOf(recipes, head) {
   const { on, rules, heads } = recipes;
   const isLeft = isLeftOut(recipes) && heads[head].parts.some(([rule]) => rules[rule].needs);
-  return `Over ${on}: described, not caused.${isLeft ? " * needs annotation: left out here." : ""}`;
+  return `Recipe of ${on}: described, not caused.${isLeft ? " * needs annotation: left out here." : ""}`;
 }
 
 // Whether rules that need annotation are not applied to this text.

@@ -11,7 +11,7 @@ import streamlit as st
 
 from mha_viz.analysis.chance import SYNTAX
 from mha_viz.analysis.corpus_why import WHY
-from mha_viz.analysis.described import HeadRecipe
+from mha_viz.analysis.described import HeadRecipe, find_recipes
 from mha_viz.analysis.findings import DOCUMENTS, EVERY, Finding
 from mha_viz.analysis.rules import RULES
 from mha_viz.analysis.syntax import Arc, Pointers, arcs
@@ -32,13 +32,12 @@ from mha_viz.ui.annotated import built_in
 from mha_viz.ui.classroom import legible
 from mha_viz.ui.parts import PERCENT, complain, percentages, plain, remark, theme
 from mha_viz.ui.roles import link_groups, link_search, readable, score_rows, used
-from mha_viz.ui.roles.overview import lines, recipes_of, show_found_by
+from mha_viz.ui.roles.overview import lines, recipes_of, show_found_by, weights_of
 from mha_viz.ui.roles.relations import AS_CASES
 from mha_viz.ui.roles.score_rows import ScoreRow
 from mha_viz.ui.studies import Evidence
 from mha_viz.ui.study_progress import go_on, outcome
 
-OF_ALL_ROWS = "Each relation concerns few of its rows."
 LISTED = 8  # relations
 SHOWN = 4  # sentences for and against, each
 BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
@@ -69,8 +68,8 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         lines(findings, {row.detail: row.measure for row in roles_in_use})
         recipe = recipes_of(evidence).get(head)
         if recipe:
-            why = f" {OF_ALL_ROWS}" if _lacks_relation(recipe, findings) else ""
-            st.markdown(f"Usually {plain(recipe.words(rule_plainly, how_sure=True))}.{why}")
+            why = _why_without_relation(evidence, recipe, findings)
+            st.markdown(f"Usually {plain(recipe.words(rule_plainly))}.{why}")
         show_found_by(evidence, head)
         if effects is not None and not roles_in_use:
             details = [*effects["detail"]]
@@ -88,10 +87,17 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
         st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **there})
 
 
-def _lacks_relation(recipe: HeadRecipe, findings: Iterable[Finding]) -> bool:
-    """Whether a head has a role of syntax, and its recipe no rule of syntax."""
-    has_role = any(finding.role == SYNTAX for finding in findings)
-    return has_role and all(RULES[part.rule].kind != SYNTAX for part in recipe.parts)
+def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
+    """ " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no rule of
+    syntax; otherwise ""."""
+    relations, source = {one.detail for one in findings if one.role == SYNTAX}, evidence.source("syntax")
+    if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
+        return ""
+    table = source.tables["syntax"]
+    cases = table.loc[(table["relation"] + " " + table["direction"]).isin(relations), "n"].max()
+    share = percent(cases / source.facts["counts"]["words"])
+    several = f"Its relations, each ≤\N{NO-BREAK SPACE}{share} of words, hardly show."
+    return f" {several if len(relations) > 1 else f'Its relation, {share} of words, hardly shows.'}"
 
 
 def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
@@ -100,9 +106,7 @@ def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
         st.markdown(f"### {both(head)} in full")
         _patterns(evidence, head)
         _found_by(evidence, head)
-        recipe = recipes_of(evidence).get(head)
-        if recipe and not isnan(recipe.overlap):
-            st.markdown(f"**Its recipe**, chosen on other text, is {percent(recipe.overlap, 0)} the same.")
+        _show_where_recipe_is_from(evidence, head)
         used.show_use(_rows(evidence, "used", head))
         readable.show_sentences(model, evidence, head)
         link_groups.show_link_groups(model, evidence, head)
@@ -148,6 +152,14 @@ def _found_by(evidence: Evidence, head: Head) -> None:
         config = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in shares}
         shown = percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
         st.dataframe(shown, hide_index=True, width="content", column_config=config)
+
+
+def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
+    """The sentences that chose the head's recipe, and how alike the recipe is that another corpus chooses."""
+    recipe, measured = recipes_of(evidence).get(head), find_recipes(*weights_of(evidence))
+    if recipe and measured:
+        alike = "" if isnan(recipe.overlap) else f"; of other text, it is {percent(recipe.overlap, 0)} the same"
+        st.markdown(f"**Its recipe** is of {plain(measured.where)}{alike}.")
 
 
 def _rows(evidence: Evidence, name: str, head: Head) -> Any:

@@ -34,7 +34,7 @@ from mha_viz.figures.role_words import (
     does_in_list,
     glyph,
     linked_words,
-    rule_elsewhere,
+    numbers_elsewhere,
     rule_in_list,
     standing_with_numbers,
     strongest_first,
@@ -109,8 +109,13 @@ def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, 
 
 def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
     """What its recipe says of each head; empty for a model without recipes."""
+    return {of.head: of for of in of_heads(*weights_of(evidence))}
+
+
+def weights_of(evidence: Evidence) -> tuple[str, str]:
+    """The name and the revision of the model that was measured."""
     profile = evidence.profiles[0]
-    return {of.head: of for of in of_heads(profile.model, str(profile.facts.get("revision", "")))}
+    return profile.model, str(profile.facts.get("revision", ""))
 
 
 def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
@@ -318,7 +323,7 @@ def show_table(evidence: Evidence) -> None:
 
 def _row(finding: Finding) -> ScoreRow:
     """A role in short, with what its head does to the rule."""
-    state = f", {STATE_WORDS[finding.state]}{rule_elsewhere(finding)}" if finding.state else ""
+    state = f", {STATE_WORDS[finding.state]}{numbers_elsewhere(finding)}" if finding.state else ""
     return ScoreRow(f"{linked_words(finding)}{state}", finding.head, finding.score, (best_baseline(finding)[1],))
 
 

@@ -87,19 +87,19 @@ EXAMPLES = """examples:
   mha-viz completion zsh > ~/.zfunc/_mha-viz
   mha-viz completion fish > ~/.config/fish/completions/mha-viz.fish
 """
-FIRST = """first steps (the help of each command has more: mha-viz figure --help):
+FIRST = f"""first steps (the help of each command has more: mha-viz figure --help):
   mha-viz serve
   mha-viz figure grid "The cat sat on the mat." --out grid.png
   mha-viz example treebank.conllu
   mha-viz profile treebank.conllu --out profile/
-"""
+
+{exit_codes.help_table()}"""
 
 
 def parser() -> Parser:
     """The parser of the whole command line."""
-    about = "See what each attention head of a model does with a sentence."
-    raw, epilog = argparse.RawDescriptionHelpFormatter, f"{FIRST}\n{exit_codes.help_table()}"
-    whole = Parser("mha-viz", description=about, epilog=epilog, formatter_class=raw, allow_abbrev=False)
+    about, raw = "See what each attention head of a model does with a sentence.", argparse.RawDescriptionHelpFormatter
+    whole = Parser("mha-viz", description=about, epilog=FIRST, formatter_class=raw, allow_abbrev=False)
     whole.add_argument("-V", "--version", action="version", version=f"mha-viz {__version__}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
 

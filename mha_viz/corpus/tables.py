@@ -137,7 +137,7 @@ def _marked_up(rows: Sequence[str]) -> list[bool]:
 
 def _is_of_tagged_words(row: str) -> bool:
     words = row.split()
-    return len(words) > 1 and 4 * sum(TAGGED.fullmatch(word) is not None for word in words) > 3 * len(words)
+    return len(words) > 2 and 4 * sum(TAGGED.fullmatch(word) is not None for word in words) > 3 * len(words)
 
 
 def _matching(is_row: Callable[[str], object]) -> Callable[[Sequence[str]], list[bool]]:

@@ -491,11 +491,15 @@ TABLES = {
         "line 1 has columns separated by com",
     ),
     "tags behind commas": ("EU,B-ORG\nrejects,O\n", "line 1 has words with tags"),
+    "chunks alone": ("Confidence NN B-NP\nin IN B-PP\nthe DT B-NP\n", "line 1 has words with tags"),
+    "parts of speech behind blanks": ("1 The DET\n2 dog NOUN\n3 ran VERB\n", "line 1 has words with tags"),
+    "of the Penn Treebank": ("Dogs NNS\nsleep VBP\n. .\n", "line 1 has words with tags"),
     "tags behind strokes": ("The/DT dog/NN sleeps/VBZ ./.\n", "line 1 has tags behind every word"),
     "trees": ("(S (NP (DT The) (NN dog))\n  (VP (VBZ sleeps) (. .)))\n", "line 1 has trees in brackets"),
     "verticals": ('<text id="a">\n<s>\nDogs\nsleep\n.\n</s>\n</text>\n', "line 1 has tags of XML or HTML"),
     "columns within tags": ("<s>\nDogs\tNNS\nsleep\tVBP\n</s>\n", "line 1 has tags of XML or HTML"),
     "XML": ('<?xml version="1.0"?>\n<s id="1">Dogs sleep.</s>\n<s id="2">Cats too.</s>\n', "line 1 has tags of XML"),
+    "rows of HTML": ("<table><tr><td>1</td></tr>\n<tr><td>The</td></tr></table>\n", "line 1 has tags of XML or HTML"),
     "HTML": ("<!DOCTYPE html>\n<p>\nDogs sleep.\nCats too.\nAll sleep.\n</p>\n", "line 1 has tags of XML or HTML"),
 }
 
@@ -555,6 +559,9 @@ def test_a_table_by_commas_is_known_by_its_name() -> None:
         "(I know) (I know)\n(OH yeah)\n",
         "AC/DC or TCP/IP, he/she said.\nand/or\n",
         "To be | or not | to be\n",
+        "I bought a CD\nShe sold a CD\n",
+        "We met a VERB\nand it was so\nThen came the NOUN of all\n",
+        "Take B-CELL\nor not to take\n",
     ],
 )
 def test_text_with_numbers_tabs_and_braces_is_text(text: str) -> None:

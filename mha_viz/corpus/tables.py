@@ -19,13 +19,22 @@ ROW_ID = re.compile(r"\d+(?:[-.]\d+)?")
 COMMENT = re.compile(r"#\s*(?:sent_id|global\.\w+)\s*=")
 RUN = re.compile(r"\t| {2,}")
 TAG = re.compile(r"O|[BIESLU]-[A-Za-z]{2,}\S*")  # of a named entity or a chunk, at the end of a line
+CHUNK = re.compile(r"[BI]-[A-Z]{2,}")
 MOST_TAGGED = 6  # columns of a line with a tag
+# Of parts of speech, in Universal Dependencies and the Penn Treebank.
+SPEECH = frozenset(
+    re.findall(
+        r"\S+",
+        "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB CC CD DT EX FW IN JJ JJR JJS MD "
+        "NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB . , :",
+    )
+)
 SPLIT = re.compile(r"[\s,;|]+")  # between a word and its tag
 TAGGED = re.compile(r"\S+[/_|](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")  # a word with its part of speech, as in “dog/NN”
 NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # of a tree in brackets
 OPENS = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line that is a tag
 CLOSES = re.compile(r"\s*</([A-Za-z][\w:.-]*)\s*>\s*")
-ELEMENT = re.compile(r"\s*(?:<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>.*</\1>\s*$|<(?:\?xml|!DOCTYPE)\b)")
+ELEMENT = re.compile(r"\s*(?:<[A-Za-z][^<>]*>.*</[A-Za-z][^<>]*>\s*$|<(?:\?xml|!DOCTYPE)\b)")
 COLUMN = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)  # the name of one, in the first line
 NUMERIC = re.compile(r"[-+]?\d[\d.:/-]*%?")
 LOOSE = re.compile(r"[\s”’»'\")]|$")  # behind a comma of prose
@@ -74,13 +83,17 @@ def table_row(lines: Sequence[str]) -> TableRow | None:
 
 def _tagged(rows: Sequence[str]) -> list[bool]:
     """Tell which rows end with a tag, in as many columns as most; none where all tags are “O”, which is a word too, or
-    none is, as with “S-Bahn”; but in two columns."""
+    none is, as with “S-Bahn”, but in two columns; all chunks, or several parts of speech, are tags too."""
     split = [SPLIT.split(row.strip()) for row in rows]
-    tagged = [1 < len(cells) <= MOST_TAGGED and TAG.fullmatch(cells[-1]) is not None for cells in split]
+    ends = [cells[-1] if 1 < len(cells) <= MOST_TAGGED else "" for cells in split]
+    is_of_speech = len(SPEECH.intersection(ends)) > 1
+    tagged = [bool(TAG.fullmatch(end)) or (is_of_speech and end in SPEECH) for end in ends]
     counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
-    kinds = {cells[-1] == "O" for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged}
-    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1)
+    tags = [end for end, is_tagged in zip(ends, tagged, strict=True) if is_tagged]
+    kinds = {tag == "O" for tag in tags}
+    is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1) or is_of_speech
+    is_table |= len(tags) > 1 and all(map(CHUNK.fullmatch, tags))
     return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(split, tagged, strict=True)]
 
 
@@ -137,7 +150,7 @@ def _marked_up(rows: Sequence[str]) -> list[bool]:
 
 def _is_of_tagged_words(row: str) -> bool:
     words = row.split()
-    return len(words) > 1 and 4 * sum(TAGGED.fullmatch(word) is not None for word in words) > 3 * len(words)
+    return len(words) > 2 and 4 * sum(TAGGED.fullmatch(word) is not None for word in words) > 3 * len(words)
 
 
 def _matching(is_row: Callable[[str], object]) -> Callable[[Sequence[str]], list[bool]]:

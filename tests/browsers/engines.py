@@ -24,7 +24,9 @@ class Row(NamedTuple):
 
 
 ENGINES: Mapping[str, Row] = {
-    "Firefox 140 ESR": Row(Firefox, str(ROOT / "build" / "firefox-140" / "usr" / "lib" / "firefox-esr" / "firefox-esr")),
+    "Firefox 140 ESR": Row(
+        Firefox, str(ROOT / "build" / "firefox-140" / "usr" / "lib" / "firefox-esr" / "firefox-esr")
+    ),
     "Firefox ESR": Row(Firefox, "firefox-esr"),
     "WebKit": Row(WebKit, "WebKitWebDriver"),
 }

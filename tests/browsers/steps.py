@@ -9,6 +9,7 @@ from tests.browsers.visit import Visit
 from tests.waiting import until
 
 Step = Callable[[Visit], None]
+TOLD = "the cat chased the girl because it was tired ."  # to the model of the built-in grammar
 MAT = "The cat sat on the mat because it was warm."
 FIRST = "The animal didn't cross the street because it was too tired."
 FIELD = ("textarea", "^Sentence$")
@@ -94,7 +95,9 @@ def pins(visit: Visit) -> None:
     for number, head in enumerate(("L3H1", "L0H2"), 1):
         if number == 2:
             _, _, width, height = visit.box(*GRID)
-            visit.click(*GRID, x=LABELS[0] + 2.4 * (width - LABELS[0]) / 12, y=LABELS[1] + 0.4 * (height - LABELS[1]) / 6)
+            visit.click(
+                *GRID, x=LABELS[0] + 2.4 * (width - LABELS[0]) / 12, y=LABELS[1] + 0.4 * (height - LABELS[1]) / 6
+            )
         visit.asked(head=head)
         visit.drawn()
         visit.click("button", r"^\+ Compare$")
@@ -212,6 +215,6 @@ def exported_file(visit: Visit, file: Path) -> None:
 def live_page(visit: Visit, address: str, says: str) -> None:
     """A page that reads by itself reads a typed sentence."""
     visit.browser.open(address)
-    visit.fill("the cat chased the girl because it was tired .", "textarea, input", "^Sentence")
+    visit.fill(TOLD, "textarea, input", "^Sentence")
     visit.shows("[role=status]", "^Read on this device: ")
     visit.shows("#live", says)

@@ -30,7 +30,8 @@ LISTEN = """() => {
 }"""
 # What it has noted, and the requests that failed.
 NOTED = """() => [...(window.faults ?? []), ...performance.getEntriesByType("resource")
-    .filter(({ responseStatus }) => responseStatus >= 400).map(({ responseStatus, name }) => `${responseStatus}: ${name}`)]"""
+    .filter(({ responseStatus: status }) => status >= 400)
+    .map(({ responseStatus: status, name }) => `${status}: ${name}`)]"""
 
 
 class WebKit(ByActions):
@@ -77,7 +78,9 @@ class WebKit(ByActions):
 
     def _order(self, method: str, path: str, **parameters: Any) -> Any:
         body = json.dumps(parameters).encode() if method == "POST" else None
-        request = urllib.request.Request(f"{self._url}{path}", body, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            f"{self._url}{path}", body, {"Content-Type": "application/json"}, method=method
+        )
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with direct.open(request, timeout=PATIENCE) as answer:

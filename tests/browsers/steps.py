@@ -215,6 +215,6 @@ def exported_file(visit: Visit, file: Path) -> None:
 def live_page(visit: Visit, address: str, says: str) -> None:
     """A page that reads by itself reads a typed sentence."""
     visit.browser.open(address)
-    visit.fill(TOLD, "textarea, input", "^Sentence")
+    visit.fill(TOLD, "textarea, input")
     visit.shows("[role=status]", "^Read on this device: ")
-    visit.shows("#live", says)
+    visit.shows(".readout", says)

@@ -71,6 +71,13 @@ def in_parts(model: Encoder, folder: Path) -> Path:
         return write(model, folder)
 
 
+def strongest(model: Encoder, text: str) -> str:
+    """The weight of the strongest link between words in the head that the example opens."""
+    words = model.encode(text).by_words()
+    ordinary = [i for i, special in enumerate(words.queries.special) if not special]
+    return f"{words['L1H1'][np.ix_(ordinary, ordinary)].max():.3f}"
+
+
 def parts_of(folder: Path) -> list[bytes]:
     """The files of the graph of a page."""
     described = json.loads((folder / "model.json").read_text("utf-8"))

@@ -28,7 +28,7 @@ from mha_viz.models.loading import one_stack
 from tests import hostile, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import PATIENCE, PHONE
-from tests.live_pages import CLOSE, EXAMPLE, Read, parts_of, read_in, served, write
+from tests.live_pages import CLOSE, EXAMPLE, Read, parts_of, read_in, served, strongest, write
 from tools import four_questions
 
 TEXT = "The dog didn't chase the cat."
@@ -69,13 +69,6 @@ def same(model: Encoder, text: str, answer: Read) -> None:
     tokens = axis_tokens(expected.queries)
     assert {field: answer.reading[field] for field in tokens} == tokens
     assert np.abs(answer.weights - expected.weights).max() <= CLOSE
-
-
-def strongest(model: Encoder, text: str) -> str:
-    """The weight of the strongest link between words in the head that the example opens."""
-    words = model.encode(text).by_words()
-    ordinary = [i for i, special in enumerate(words.queries.special) if not special]
-    return f"{words['L1H1'][np.ix_(ordinary, ordinary)].max():.3f}"
 
 
 def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(

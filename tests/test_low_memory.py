@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from mha_viz.models import snapshots
+from mha_viz.models import encoder
 from mha_viz.models.encoder import Encoder
 from mha_viz.process import template
 from mha_viz.reader import verbs
@@ -55,7 +56,7 @@ def test_a_model_for_which_there_is_no_memory_is_not_called_broken(
         raise error
 
     assert toy.folder is not None
-    monkeypatch.setattr(Encoder, "_opened", refuse)
+    monkeypatch.setattr(encoder, "open_bert", refuse)
     with pytest.raises(type(error)) as raised:
         Encoder.from_folder(toy.folder, name="toy")
     assert raised.value is error

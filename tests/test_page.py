@@ -228,6 +228,7 @@ def test_only_the_pages_own_script_may_run() -> None:
     assert "unsafe" not in policy[1]
     assert written.count("<script") == 2
     assert "<title>&lt;b&gt;</title>" in written
+    assert '<link rel="icon" href="data:,">' in written, "a browser asks for no icon, which the policy refuses"
 
 
 def test_what_is_packed_is_unpacked_the_same() -> None:

@@ -55,6 +55,7 @@ COMMANDS = {
     "toy history": "toy|history|--sentences|5|--out|{}/a.csv",
     "toy effects": "toy|effects|--sentences|10|--out|{}/a.csv",
     "completion": "completion|bash",
+    "example": "example|{}/a.conllu|--grammar|1",
 }
 ON_ITS_OWN = {"serve"}  # below
 MOMENTS = (0.05, 0.25, 0.5, 0.75, 0.93)

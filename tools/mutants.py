@@ -228,18 +228,8 @@ def _as_child(tree: Path, tests: Sequence[str], report: Path) -> None:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
         modules = sorted(set(map(module_of, tests)))
-        options = [
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "-m",
-            "not deploy and not browsers",
-            "-W",
-            REWRITTEN,
-        ]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", REWRITTEN]
+        options += ["-m", "not deploy and not browsers"]
         code = int(pytest.main([*options, *modules], plugins=[Chosen(tests, report)]))
     except BaseException:
         traceback.print_exc()

@@ -123,6 +123,7 @@ def html(policy: str, title: str, styles: str, body: Sequence[str], script: str)
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
+            '<link rel="icon" href="data:,">\n',  # else browsers ask for one, which the policy refuses
             f"<title>{escape(title)}</title>\n{styles}\n</head>\n<body>\n{older_note()}",
             *body,
             "<noscript>This drawing is made by a script, which this browser does not run.</noscript>\n",

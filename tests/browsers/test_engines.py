@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mha_viz.models.encoder import Encoder
 from tests.app_server import AppServer, chromium
 from tests.browsers.chromium import Chromium
 from tests.browsers.engines import ENGINES, engine
-from tests.browsers.steps import DOWNLOADS, STEPS, downloads, exported_file, live_page
+from tests.browsers.steps import DOWNLOADS, STEPS, TOLD, downloads, exported_file, live_page
 from tests.browsers.visit import Visit
-from tests.live_pages import served
+from tests.live_pages import served, strongest
 
 pytestmark = pytest.mark.browsers
 
@@ -35,6 +36,7 @@ def test_the_main_job(
     size: str,
     server: AppServer,
     of_chromium: dict[str, bytes],
+    toy: Encoder,
     live_toy: Path,
     tmp_path_factory: pytest.TempPathFactory,
     subtests: pytest.Subtests,
@@ -47,7 +49,7 @@ def test_the_main_job(
         parts: dict[str, Callable[[], object]] = {step: partial(act, visit) for step, act in STEPS.items()}
         parts["downloads as in Chromium"] = lambda: _same(browser.downloads, of_chromium)
         parts["exported HTML"] = lambda: exported_file(visit, browser.downloads / "heatmap-L3H1.html")
-        parts["live page"] = lambda: live_page(visit, address, "it → cat 0.952")
+        parts["live page"] = lambda: live_page(visit, address, strongest(toy, TOLD))
         parts["no error, no refusal, nothing missing"] = lambda: _none(browser.faults())
         for part, act in parts.items():
             record_property(part, "failed")

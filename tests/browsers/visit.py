@@ -95,7 +95,8 @@ class Visit:
         self.browser.point(left + (width / 2 if x is None else x), top + (height / 2 if y is None else y))
 
     def click(self, selector: str, name: str = "", x: float | None = None, y: float | None = None) -> None:
-        """Click there."""
+        """Click there, once no script of a page runs, which could move it."""
+        until(lambda: self.browser.run(RUNS) != "running", every=0.1)
         self.point(selector, name, x, y)
         self.browser.press()
 

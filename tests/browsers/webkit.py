@@ -30,7 +30,8 @@ LISTEN = """() => {
 }"""
 # What it has noted, and the requests that failed.
 NOTED = """() => [...(window.faults ?? []), ...performance.getEntriesByType("resource")
-    .filter(({ responseStatus }) => responseStatus >= 400).map(({ responseStatus, name }) => `${responseStatus}: ${name}`)]"""
+    .filter(({ responseStatus: status }) => status >= 400)
+    .map(({ responseStatus: status, name }) => `${status}: ${name}`)]"""
 
 
 class WebKit(ByActions):

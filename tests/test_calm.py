@@ -155,7 +155,7 @@ SWITCHES = {"off=": "more=1", "/why_heads_differ": "numbers=1"}
 MOST = {
     "/": Calm(101, 22, 326, 634),
     "/?text=The famous boy says that his horses that are waiting leave the villages.": Calm(94, 22, 320, 668),
-    "/?roles=on": Calm(103, 22, 315, 623),
+    "/?roles=on": Calm(102, 22, 327, 635),
     "/?off=none": Calm(92, 22, 442, 1_000),
     "/?off=L3H1": Calm(111, 22, 516, 1_089),
     "/?model=toy&off=L1H1&text=the [MASK] sleeps .": Calm(96, 22, 514, 739),

@@ -158,3 +158,14 @@ def test_commands_take_them(
     assert "(--recipes DIR, or MHA_VIZ_PROFILES=DIR)" in capsys.readouterr().err
     assert main(["effect", str(corpus), *model, "--heads", "L0H0", "--recipes", str(folder)]) != 0
     assert "Recipes are given, and heads are switched off by zero" in capsys.readouterr().err
+
+
+def test_pages_are_sent_the_sentences_of_recipes_and_the_interval_of_each_explained_share() -> None:
+    sent, recipes = recipes_of("minilm", "", (6, 12)), mv.open_recipes("minilm")
+    assert sent is not None
+    assert sent["on"] == recipes.where
+    assert recipes.where == "every 7th sentence of en_ewt-ud-test, scored on every 6th sentence of en_gum-ud-dev"
+    bounds = recipes.tables["explained"][["other_low", "other_high"]].to_numpy()
+    np.testing.assert_allclose([head["interval"] for head in sent["heads"]], bounds, atol=1e-4)
+    of_one = replace(recipes, facts={"model": "a", "corpus": "b.conllu"})
+    assert of_one.where == "b (its first sentences, as earlier versions read), scored on the odd of these sentences"

@@ -88,8 +88,8 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
 
 
 def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
-    """ " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no rule of
-    syntax; otherwise ""."""
+    """ " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no rule
+    of syntax; otherwise ""."""
     relations, source = {one.detail for one in findings if one.role == SYNTAX}, evidence.source("syntax")
     if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
         return ""

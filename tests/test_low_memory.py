@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mha_viz.models import snapshots
-from mha_viz.models import encoder
+from mha_viz.models import encoder, snapshots
 from mha_viz.models.encoder import Encoder
 from mha_viz.process import template
 from mha_viz.reader import verbs

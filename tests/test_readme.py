@@ -32,6 +32,7 @@ ELSEWHERE = {
     "mha-viz profile corpus/ --workers": "tests/test_cluster.py",
     "mha-viz serve": "tests/test_serving.py",
     "pip install .": "tests/test_wheel.py",
+    "pip install torch": "tests/test_cpu_torch.py",
     "docker ": "tests/test_dockerfile.py",
     "mha-viz used": "tests/test_used_roles.py",  # the corpora here are too small to have a role
     "py -m venv": "tests/test_wheel.py",

@@ -101,6 +101,13 @@ def test_texts_are_cut_after_whole_lines_without_a_clamp(visitor: BrowserTab) ->
     assert quoted.evaluate("(part) => part.scrollHeight > part.clientHeight")
 
 
+def test_the_triangle_of_what_can_be_unfolded_is_of_the_system(visitor: BrowserTab) -> None:
+    """WebKit and Firefox write it, and in the letters of the pages it is tiny."""
+    visitor.explore()
+    font = "(part) => getComputedStyle(part, '::marker').fontFamily"
+    assert visitor.page.locator(".drawing > summary").evaluate(font) == "system-ui, sans-serif"
+
+
 def test_an_older_browser_is_told_so_even_if_nothing_of_the_app_runs_in_it(
     newcomer: Callable[..., BrowserTab], visitor: BrowserTab
 ) -> None:

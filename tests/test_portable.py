@@ -37,6 +37,7 @@ FEATURES: dict[str, tuple[float, float, float]] = {
 }
 # What is used nowhere, and why.
 AVOIDED = {
+    r"reading-flow": "only Chromium has it: what is seen is in the order of the page",
     r"line-clamp": "WebKit puts its ellipsis into the first inline block, even of a text that fits",
 }
 

@@ -68,6 +68,7 @@ test("maps stand as large as they can be in the window; what is said stands besi
   const two = arranged(mapsOf(2), room(1362, 600));
   assert.deepEqual([two.columns, two.isAside], [2, true]);
   assert.ok(two.cell * 12 + 70 > 480);
+  assert.equal(arranged(mapsOf(2), room(1362, 660)).isAside, true, "rather than a tenth of the width left empty");
   const eight = arranged(mapsOf(8), room(1362, 600));
   assert.deepEqual([eight.columns, eight.isAside], [4, true]);
   assert.deepEqual(arranged(mapsOf(8), room(1202, 330)).columns, 8);

@@ -34,7 +34,8 @@ const FEW = 8; // the most maps in rows of one length, and with words in a windo
 const APART = 60; // the most between two maps, pixels
 // Words of their own are worth so much of the size of the maps, and maps under their sentence so much if they have the
 // whole width.
-const WORTH = { rows: 1.15, columns: 1.1, full: 1.06 };
+const WORTH = { rows: 1.15, columns: 1.1, full: 1.06, empty: 0.85 };
+const FILLED = 0.9; // of the width, so that no part of it is empty
 /** @type {(boolean | null)[][]} */
 const NAMES = [
   [true, true],
@@ -77,7 +78,9 @@ function wayOf(way, { count, words }, { width, high, over, label, caption, gap }
   const above = labels(hasColumns, rows) + (rows - 1) * gap + rows * caption + (isAside ? 0 : over);
   const [wide, tall] = [(width - beside) / columns / words, (high - above) / rows / words];
   const cell = Math.floor(Math.min(wide, tall));
-  const full = isAside ? 1 : WORTH.full * Math.min(1, 0.15 + (beside + columns * cell * words) / width);
+  const share = (beside + columns * cell * words) / width;
+  const isEmpty = width >= ASIDE.page && share < FILLED; // where the sentence could stand
+  const full = isAside ? 1 : Math.min(1, 0.15 + share) * (isEmpty ? WORTH.empty : WORTH.full);
   const worth = cell * (hasRows ? WORTH.rows : 1) * (hasColumns ? WORTH.columns : 1) * full;
   const least = hasRows ? READABLE : hasRows === null ? SMALL : BARE / words;
   return { ...way, wide, tall, cell, worth, least };

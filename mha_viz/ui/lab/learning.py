@@ -73,7 +73,7 @@ class Toy(NamedTuple):
 def show_toy(name: str) -> None:
     """Show the training of a toy model."""
     toy = TOYS[name]
-    stage.ask(toy.short, toy.question, toy.about)
+    stage.ask(toy.short, toy.question)
     guess = stage.predict(name, toy.prediction, toy.options)
     _show(name, guess, theme(), navigation.page("explore"))
 
@@ -83,12 +83,13 @@ def show_toy(name: str) -> None:
 def _show(name: str, guess: str | None, colours: Theme, explore: Any) -> None:
     toy, model = TOYS[name], trained(name)
     in_link(TRAINING, toy.trainings, ".+")
-    if len(toy.trainings) > 1:
-        stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
     saved, step = snapshots.steps(asset(name)), step_in_view(name)
     in_link(PARAMETER, [*map(str, saved)], r"\d+")
     verdict = write_verdict(toy.options, toy.outcome(model), guess, jobs_on_maps(name, model))
     stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]))
+    stage.explain(toy.about)
+    if len(toy.trainings) > 1:
+        stage.variants("Trained on", TRAINING, model, {m: f"trained on {w}" for m, w in toy.trainings.items()}, name)
     stage.why(toy.answer, toy.source)
     with st.container(horizontal=True):
         if model == name:

@@ -50,7 +50,7 @@ def _show_experiment(name: str) -> None:
     row = EXPERIMENTS[name]
     linked_settings = read(name, address.now().get("run"))
     say_unused([f"run={part[:20]}" for part in unread(name, address.now().get("run"))])
-    stage.ask(row.short, row.question, row.task.about)
+    stage.ask(row.short, row.question)
     guess = stage.predict(name, row.prediction, row.options)
     if stage.has_numbers():
         settings.show_settings(name, linked_settings)

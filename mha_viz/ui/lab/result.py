@@ -74,7 +74,10 @@ def show_result(result: Result, guess: str | None, theme: Theme) -> None:
         show_side_by_side(result, seeds, play)
     else:
         play(result)
-    stage.why(EXPERIMENTS[result.settings.experiment].answer, EXPERIMENTS[result.settings.experiment].source)
+    experiment = EXPERIMENTS[result.settings.experiment]
+    stage.explain(experiment.task.about)
+    _choose_arm(result, number)
+    stage.why(experiment.answer, experiment.source)
     at = min(at, len(steps) - 1)
     if stage.has_numbers():
         _numbers(result, arm, at, theme)
@@ -152,13 +155,22 @@ def _costs(result: Result) -> None:
 
 def _arm(result: Result) -> TrainingRun:
     """The training whose heads are shown."""
-    if len(result.runs) == 1:
+    numbers = [str(number) for number in range(len(result.runs))]
+    if len(numbers) == 1:
         in_link("arm", (), ".+")
         return result.runs[0]
-    names = {str(number): arm.label for number, arm in enumerate(result.runs)}
-    usual = str(EXPERIMENTS[result.settings.experiment].shown)
-    wanted = in_link("arm", names, ".+") or usual
-    return result.runs[int(stage.variants("Heads of", "arm", wanted, names, usual))]
+    return result.runs[int(in_link("arm", numbers, ".+") or _usual(result))]
+
+
+def _usual(result: Result) -> str:
+    return str(EXPERIMENTS[result.settings.experiment].shown)
+
+
+def _choose_arm(result: Result, number: int) -> None:
+    """Show the control for the training whose heads are shown, if there are several."""
+    if len(result.runs) > 1:
+        names = {str(at): arm.label for at, arm in enumerate(result.runs)}
+        stage.variants("Heads of", "arm", str(number), names, _usual(result))
 
 
 @lasting(RECORDINGS)

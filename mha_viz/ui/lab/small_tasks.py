@@ -60,7 +60,7 @@ def show_small_tasks(_: str) -> None:
     numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
     number = in_link(TASK, numbers, ".+") or numbers[0]
     task = small_tasks()[int(number) - 1]
-    stage.ask(f"Small task {number}", plain(task.task))
+    stage.ask(f"Small task {number}", plain(task.task), has_switch=False)
     bound(
         st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
         change=lambda task: {TASK: task, ANSWER: None},

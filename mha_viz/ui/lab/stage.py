@@ -25,16 +25,14 @@ def another(name: str, **more: str) -> UrlChanges:
     return {**dict.fromkeys(OF_A_SCENE), "experiment": name, **more}
 
 
-def ask(short: str, question: str, about: str = "") -> None:
-    """Show the question as the title, with the switch for all numbers."""
+def ask(short: str, question: str, has_switch: bool = True) -> None:
+    """Show the question as the title, with the switch for all numbers where there are some."""
     entitle("Why heads differ", short)
     in_link(NUMBERS, ("0", "1"), ".+")
     with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
         st.markdown(f"## {formulas(question)}", width="stretch")
-        if about:
+        if has_switch:
             bound(st.toggle, "Numbers", NUMBERS, has_numbers(), change=_numbers, key="lab_numbers", width="content")
-    with st.container(key="lab_about"):
-        st.markdown(formulas(about))
 
 
 def has_numbers() -> bool:
@@ -102,6 +100,12 @@ def play(
         st.container(key="lab_many") if has_many else nullcontext(),
     ):
         player({**recorded, **plays, "at": at, "verdict": verdict}, key, stopped)
+
+
+def explain(about: str) -> None:
+    """What the signs of a training are, below its maps: these come first on a phone, for the keyboard too."""
+    with st.container(key="lab_about"):
+        st.markdown(formulas(about))
 
 
 def why(answer: str, source: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import mmap
+import pickle
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -364,6 +366,17 @@ def test_a_packed_layer_gives_its_weight_back() -> None:
     assert torch.allclose(packed(x), layer(x), atol=1e-6)
     gelu = torch.nn.functional.gelu(layer(x))
     assert torch.allclose(linear.PackedLinear(layer.weight, layer.bias, gelu=True)(x), gelu, atol=1e-6)
+
+
+@pytest.mark.usefixtures("packing")
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda encoder: pickle.loads(pickle.dumps(encoder))])
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_a_model_with_packed_layers_can_be_copied_and_pickled(
+    family: str, copied: Callable[[Encoder], Encoder], tiny_folder: Callable[[str], Path]
+) -> None:
+    encoder = Encoder.from_folder(tiny_folder(family))
+    assert any(isinstance(module, linear.PackedLinear) for module in encoder._model.modules())
+    assert np.array_equal(copied(encoder).encode(SENTENCE).weights, encoder.encode(SENTENCE).weights)
 
 
 @pytest.mark.usefixtures("packing")

@@ -168,10 +168,10 @@ ANY: list[tuple[Any, dict[str, Any], str]] = [
     (lens(), {"w_o": torch.zeros(3, 20, 8)}, r"w_o of a layer has axes \(20, 8\), for 4 heads with values of 5"),
     (lens(shared=3), {"w_o": W_O}, r"values of a layer have axes \(1, 6, 3, 5\), for 4 heads and 6 keys"),
     ([weights(0, 4, N, N)], {"w_o": W_O[:1]}, "The values are missing"),
-    ({"logits": torch.zeros(3)}, {}, "No attention weights .* no names with the number of a layer"),
+    ({"logits": torch.zeros(3)}, {}, "No name in this cache has the number of a layer"),
     ({"h.0.mlp": torch.zeros(1, N, 8)}, {}, r"no entry has the axes .* It has 'h.\{layer\}.mlp'"),
     ({"h.0.attn": (torch.zeros(1, N, 8), None)}, {"names": "h.{layer}.attn"}, "'h.0.attn', has no weights. Load"),
-    ([(torch.zeros(1, N, 8), None)], {}, 'no weights. Load the model with attn_implementation="eager"'),
+    ([(torch.zeros(1, N, 8), None)], {}, 'no weights. Load .*"eager"; call nn.Mult.* need_weights=True'),
     ({"blocks.0.attn.hook_pattern": torch.zeros(1, 4, N, N)}, {}, "Layer 0, head 0, row 0 sums to 0 instead of 1"),
     (
         {"blocks.0.attn.hook_pattern": torch.zeros(N, N)},
@@ -189,7 +189,7 @@ ANY: list[tuple[Any, dict[str, Any], str]] = [
         {"sink": True},
         r"Layer 3, head 0, row 0 sums to 1.3333 .* A model in training mode .* call model.eval\(\)",
     ),
-    ({}, {}, "No attention weights"),
+    ({}, {}, "No name in this cache has the number of a layer.*from_tensors"),
 ]
 
 

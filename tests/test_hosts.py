@@ -30,13 +30,13 @@ def test_streamlit_run_is_as_safe_on_a_network_as_mha_viz_serve(tmp_path: Path) 
     that a signal of the host reaches it."""
     given = ("--server.address", "0.0.0.0", "--server.allowedHosts", "127.0.0.1", "--server.allowedHosts", "localhost")
     with HostServer(tmp_path, *given) as server:
-        explore = ask(server.url, "/explore")
+        explore = ask(server.url, "/roles")
         assert explore.status == 200
         assert {name for name in PROMISED if name in explore.headers} == {*PROMISED}
         assert "server" not in explore.headers
         assert ask(server.url, "/switch_off?off=L3H1").status == 307
         assert ask(server.url, "/_stcore/metrics").status == 404
-        assert ask(server.url, "/explore", Host="other.example").status == 400
+        assert ask(server.url, "/roles", Host="other.example").status == 400
         assert "offers only the models on this machine: no folders and no downloads" in server.log()
         run(named_folder(server))
     assert server.process.returncode == 0

@@ -74,7 +74,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Notebo
 
 def test_a_figure_opens_in_the_browser_outside_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
     reading(3, 4).links(layer=1, head=2).show()
     path = Path(url2pathname(urlsplit(opened[0]).path))
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")

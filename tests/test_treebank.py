@@ -495,6 +495,14 @@ TABLES = {
     "parts of speech behind blanks": ("1 The DET\n2 dog NOUN\n3 ran VERB\n", "line 1 has words with tags"),
     "of the Penn Treebank": ("Dogs NNS\nsleep VBP\n. .\n", "line 1 has words with tags"),
     "tags behind strokes": ("The/DT dog/NN sleeps/VBZ ./.\n", "line 1 has tags behind every word"),
+    "tags in the middle": ("The DET the\ndog NOUN dog\nslept VERB sleep\n", "line 1 has words beside tags"),
+    "tags in front": ("ART Der\nNN Hund\nVVFIN schläft\n", "line 1 has words beside tags"),
+    "of German": ("Der ART\nHund NN\nschläft VVFIN\n", "line 1 has words with tags"),
+    "tags behind hats": ("The^DT dog^NN sleeps^VBZ\n", "line 1 has tags behind every word"),
+    "labels": ("__label__pos Dogs sleep.\n__label__neg Cats too.\n", "line 1 has labels in front of texts"),
+    "subtitles": ("1\n00:00:01,000 --> 00:00:02,500\nDogs sleep.\n\n", "line 1 has subtitles"),
+    "LaTeX": ("The & DET \\\\\ndog & NOUN \\\\\n", "line 1 has words beside tags"),
+    "LaTeX without tags": ("The & dog \\\\\nsleeps & now \\\\\n", "line 1 has rows of LaTeX"),
     "trees": ("(S (NP (DT The) (NN dog))\n  (VP (VBZ sleeps) (. .)))\n", "line 1 has trees in brackets"),
     "verticals": ('<text id="a">\n<s>\nDogs\nsleep\n.\n</s>\n</text>\n', "line 1 has tags of XML or HTML"),
     "columns within tags": ("<s>\nDogs\tNNS\nsleep\tVBP\n</s>\n", "line 1 has tags of XML or HTML"),
@@ -562,6 +570,8 @@ def test_a_table_by_commas_is_known_by_its_name() -> None:
         "I bought a CD\nShe sold a CD\n",
         "We met a VERB\nand it was so\nThen came the NOUN of all\n",
         "Take B-CELL\nor not to take\n",
+        "He said :\nDogs bark .\nWho , me\n",
+        "Ben & Jerry\nat 10:30\n",
     ],
 )
 def test_text_with_numbers_tabs_and_braces_is_text(text: str) -> None:

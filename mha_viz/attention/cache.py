@@ -100,6 +100,11 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
     for name, layers in entries.items() if not stacks else ():
         for layer, entry in layers.items():
             _weights_of(entry, name.replace(LAYER, str(layer)))  # what is wrong with an output is more than that
+    if not entries:
+        raise ShapeError(
+            "No name in this cache has the number of a layer.",
+            "Give entries named such as 'layer0', or the layers as a list to from_tensors.",
+        )
     if not stacks:
         raise ShapeError(
             "No attention weights are in this cache: nothing is named like 'blocks.0.attn.hook_pattern', and no entry "
@@ -115,7 +120,7 @@ def _chosen(entries: Mapping[str, Mapping[int, Any]], names: str | None, has_sin
 
 
 def _has(entries: Mapping[str, Any]) -> str:
-    return f"It has {_listed([*entries])}." if entries else "It has no names with the number of a layer."
+    return f"It has {_listed([*entries])}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -148,7 +153,8 @@ def _weights_of(entry: Any, name: str = "") -> Any:
     if any(part is None for part in entry):
         raise ShapeError(
             f"The output of an attention module{who} has no weights.",
-            'Load the model with attn_implementation="eager".',
+            'Load a model of transformers with attn_implementation="eager"; call nn.MultiheadAttention with '
+            "need_weights=True and average_attn_weights=False.",
         )
     return entry
 

@@ -119,7 +119,7 @@ def guessed_axis(attentions: Any, layers: Sequence[Any], is_numbered: bool) -> s
     axes = axes_of(layers[0])
     if hasattr(attentions, "shape"):
         return "layers" if len(axes) == 3 and len(layers) > 1 and not is_numbered else ""
-    return "heads" if len(axes) == 3 and axes[0] > 1 else ""
+    return "heads" if len(axes) == 3 else ""
 
 
 def listed(given: Any, problem: str, remedy: str, most: int = MOST_ITEMS) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
@@ -21,16 +21,19 @@ RUN = re.compile(r"\t| {2,}")
 TAG = re.compile(r"O|[BIESLU]-[A-Za-z]{2,}\S*")  # of a named entity or a chunk, at the end of a line
 CHUNK = re.compile(r"[BI]-[A-Z]{2,}")
 MOST_TAGGED = 6  # columns of a line with a tag
-# Of parts of speech, in Universal Dependencies and the Penn Treebank.
+# Of parts of speech, in Universal Dependencies, the Penn Treebank and the STTS of German.
 SPEECH = frozenset(
     re.findall(
         r"\S+",
         "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB CC CD DT EX FW IN JJ JJR JJS MD "
-        "NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB . , :",
+        "NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB . , : X "
+        "ADJA ADJD APPO APPR APPRART APZR ART CARD FM ITJ KOKOM KON KOUI KOUS NE PAV PDAT PDS PIAT PIDAT PIS PPER "
+        "PPOSAT PPOSS PRELAT PRELS PRF PROAV PTKA PTKANT PTKNEG PTKVZ PTKZU PWAT PWAV PWS TRUNC VAFIN VAIMP VAINF VAPP "
+        "VMFIN VMINF VMPP VVFIN VVIMP VVINF VVIZU VVPP XY $. $, $(",
     )
 )
 SPLIT = re.compile(r"[\s,;|]+")  # between a word and its tag
-TAGGED = re.compile(r"\S+[/_|](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")  # a word with its part of speech, as in “dog/NN”
+TAGGED = re.compile(r"\S+[/_|^](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")  # a word with its part of speech, as in “dog/NN”
 NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # of a tree in brackets
 OPENS = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*")  # a line that is a tag
 CLOSES = re.compile(r"\s*</([A-Za-z][\w:.-]*)\s*>\s*")
@@ -38,6 +41,8 @@ ELEMENT = re.compile(r"\s*(?:<[A-Za-z][^<>]*>.*</[A-Za-z][^<>]*>\s*$|<(?:\?xml|!
 COLUMN = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)  # the name of one, in the first line
 NUMERIC = re.compile(r"[-+]?\d[\d.:/-]*%?")
 LOOSE = re.compile(r"[\s”’»'\")]|$")  # behind a comma of prose
+LABEL = re.compile(r"__label__\S+\s")
+TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # of a subtitle
 JSON = re.compile(r"""\s*(?:[\[{]\s*(?:["\[{]|$)|"[^"]*"\s*:|[\]}]+,?\s*$)""")
 
 
@@ -86,7 +91,7 @@ def _tagged(rows: Sequence[str]) -> list[bool]:
     none is, as with “S-Bahn”, but in two columns; all chunks, or several parts of speech, are tags too."""
     split = [SPLIT.split(row.strip()) for row in rows]
     ends = [cells[-1] if 1 < len(cells) <= MOST_TAGGED else "" for cells in split]
-    is_of_speech = len(SPEECH.intersection(ends)) > 1
+    is_of_speech = _are_parts_of_speech(SPEECH.intersection(ends))
     tagged = [bool(TAG.fullmatch(end)) or (is_of_speech and end in SPEECH) for end in ends]
     counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
@@ -95,6 +100,21 @@ def _tagged(rows: Sequence[str]) -> list[bool]:
     is_table = len(kinds) == 2 or (kinds == {True} and count == 2 and len(rows) > 1) or is_of_speech
     is_table |= len(tags) > 1 and all(map(CHUNK.fullmatch, tags))
     return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(split, tagged, strict=True)]
+
+
+def _are_parts_of_speech(cells: Iterable[str]) -> bool:
+    """Tell whether cells are parts of speech: several of them, not only signs, which texts have too."""
+    different = {*cells}
+    return different <= SPEECH and sum(cell[:1].isalpha() for cell in different) > 1
+
+
+def _beside_tags(rows: Sequence[str]) -> list[bool]:
+    """Tell which rows have as many columns as most, if one column holds parts of speech."""
+    split = [SPLIT.split(row.strip()) for row in rows]
+    ((count, number),) = Counter(map(len, split)).most_common(1)
+    same = [cells for cells in split if len(cells) == count]
+    is_table = number > 1 < count <= MOST_TAGGED and any(map(_are_parts_of_speech, zip(*same, strict=True)))
+    return [is_table and len(cells) == count for cells in split]
 
 
 def _in_runs(rows: Sequence[str]) -> list[bool]:
@@ -161,10 +181,14 @@ _LOOKS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
     {
         "columns separated by tabs": _matching(lambda row: "\t" in row.strip()),
         "words with tags behind them": _tagged,
+        "words beside tags": _beside_tags,
         "tags behind every word": _matching(_is_of_tagged_words),
         "trees in brackets": _matching(lambda row: len(NODE.findall(row)) > 1),
         "tags of XML or HTML": _marked_up,
         "JSON": _matching(JSON.match),
+        "labels in front of texts": _matching(LABEL.match),
+        "subtitles": lambda rows: [any(map(TIMES.match, rows))] * len(rows),
+        "rows of LaTeX": _matching(lambda row: "&" in row and row.rstrip().endswith("\\\\")),
         "columns separated by “|”": _matching(lambda row: row.strip()[:1] == "|" == row.strip()[-1:] != row.strip()),
         "columns separated by commas": _separated(","),
         "columns separated by semicolons": _separated(";"),

@@ -176,13 +176,15 @@ class Figure:
 
     def show(self) -> None:
         """Display it: in a notebook below the cell, elsewhere in the browser, from a file in the folder for temporary
-        ones."""
+        ones. Raises ExportError if no browser opens."""
         if is_in_notebook():
             import_module("IPython.display").display(self)
             return
         suffix = ".html" if self.page else ".svg"
         folder = Path(tempfile.mkdtemp(prefix="mha_viz-"))
-        webbrowser.open(self.save(folder / f"figure{suffix}").as_uri())
+        file = self.save(folder / f"figure{suffix}")
+        if not webbrowser.open(file.as_uri()):
+            raise ExportError("No browser opened.", f"Open {file} yourself, or save the figure to a file: save(path).")
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """The drawing for a notebook, and a picture of it for whoever shows a saved notebook without scripts."""

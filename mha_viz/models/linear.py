@@ -30,6 +30,15 @@ class PackedLinear(nn.Module):
         self.bias = None if bias is None else bias.detach()
         self._then = ("gelu", "none") if gelu else ("none", "")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, which cannot take oneDNN's layout: W in the ordinary one."""
+        return {**vars(self), "_packed": self.weight}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Pack the weights again."""
+        packed = torch.ops.mkldnn._reorder_linear_weight(state["_packed"].contiguous(), None)
+        super().__setstate__({**state, "_packed": packed})  # type: ignore[no-untyped-call]
+
     @property
     def weight(self) -> torch.Tensor:
         """W [out, in] in the ordinary layout; a new tensor in each call."""

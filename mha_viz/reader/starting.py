@@ -137,7 +137,8 @@ def starter() -> Copies | Spares:
 # imports them has them. Libraries create a million objects that stay: looking for garbage among them would take a fifth
 # of the import time.
 _START = """
-import gc, os, sys
+import gc, os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process
 gc.disable()
 limit, function = int(sys.argv.pop()), sys.argv.pop()
 try:

@@ -26,7 +26,7 @@ from mha_viz.serving.sweeping import raise_descriptor_limit
 
 _LOCAL_MODELS = (
     "Other machines can reach this server, so it offers only the models on this machine: no folders and no downloads. "
-    f"Use --open to offer all of them, or {catalog.SETTING} to offer a list."
+    f"Use --open, or {catalog.ACCESS}=open, to offer all of them, or {catalog.SETTING} to offer a list."
 )
 _UNCONFINED = (
     "This system cannot take everything from the processes that read files of strangers (missing: {}). "

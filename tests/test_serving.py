@@ -51,7 +51,7 @@ from tests.http_answers import OWN_PAGES_ONLY, PROMISED, Answer, ask
 from tests.waiting import PATIENCE, until
 from tests.web_session import XSRF, WebSession, run
 
-PAGES = ("", "explore", "compare", "roles", "inside_a_head", "why_heads_differ", "about")
+PAGES = ("", "compare", "roles", "inside_a_head", "why_heads_differ", "about")
 T = TypeVar("T")
 
 
@@ -90,7 +90,8 @@ async def _end(server: AppServer) -> None:
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        *((f"/{page}", 307 if page == "explore" else 200) for page in PAGES),
+        *((f"/{page}", 200) for page in PAGES),
+        ("/explore?model=toy", 307),
         ("/switch_off?off=L3H1", 307),
         ("/about/", 301),
         ("/no-such-page", 404),

@@ -86,6 +86,13 @@ def test_a_new_process_leaves_out_scipy_where_it_is_not_needed_and_has_it_where_
     subprocess.run([sys.executable, "-c", f"{begun}\n{needed}", "main", "8000000000"], check=True)
 
 
+def test_ctrl_c_is_for_the_server_also_while_libraries_are_imported() -> None:
+    begun = starting._START.partition("import transformers")[0]
+    command = f"{begun}\nos.kill(os.getpid(), signal.SIGINT); print('goes on')"
+    ended = subprocess.run([sys.executable, "-c", command, "main", "8000000000"], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("goes on\n", "")
+
+
 @pytest.fixture(autouse=True)
 def _replacements_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     readers_are_copies(monkeypatch)

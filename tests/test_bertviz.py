@@ -172,7 +172,7 @@ def test_what_only_one_view_takes_is_refused_there() -> None:
 def test_a_grid_of_some_layers_in_files() -> None:
     a = Attention.from_tensors(layers(), TOKENS)
     figure = a.grid(layers=[2, 1], heads=[3], unit="pieces")
-    assert "chosen heads: heads 3 of layers 1, 2, of all 3 × 4 heads" in figure.caption
+    assert "chosen heads: head 3 of layers 1, 2, of all 3 × 4 heads" in figure.caption
     svg = figure.to_bytes(".svg").decode()
     assert re.findall(r">(L\d)<", svg) == ["L1", "L2"]
     assert len(figure.to_bytes(".csv").decode().splitlines()) == 1 + 2 * 64

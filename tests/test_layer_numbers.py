@@ -76,7 +76,7 @@ def test_norms_of_a_cache_keep_them_too() -> None:
 def test_pictures_captions_and_files_say_them(reading: mv.Attention, tmp_path: Path) -> None:
     assert "head L7H1 (8-2) of tensors" in reading.heatmap("L7H1").caption
     assert reading.heatmap(7, 1).caption == reading.heatmap("L7H1").caption
-    assert "heads 0, 1 of layer" in reading.grid(layers=[7]).caption
+    assert "heads 0, 1 of layer 7," in reading.grid(layers=[7]).caption
     reading.grid().save(tmp_path / "grid.svg")
     assert all(f">L{layer}<" in (tmp_path / "grid.svg").read_text() for layer in (3, 7))
     reading.heatmap("L7H1").save(tmp_path / "head.json")

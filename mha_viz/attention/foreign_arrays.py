@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
+from mha_viz.numerals import counted
 from mha_viz.text import clean
 
 Weights = npt.NDArray[np.float32]
@@ -153,7 +154,7 @@ def numbers_given(given: Any, count: int) -> list[int]:
     if len(each) < len(numbers) or sorted(set(each)) != each or not all(0 <= number < LAYERS for number in each):
         raise ShapeError(f"layers is {shorten_value(given)!r}.", remedy)
     if len(each) != count:
-        raise ShapeError(f"layers names {len(each)} layers, and {count} were given.", remedy)
+        raise ShapeError(f"layers names {counted(len(each), 'layer')}, and {count} were given.", remedy)
     return each
 
 

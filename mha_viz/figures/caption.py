@@ -68,11 +68,12 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
         **settings(view),
         "hidden": f"{hidden(parts):.4f}",
     }
-    if heads and kind == "grid":
-        layers, numbers = (", ".join(map(str, sorted({*places}))) for places in zip(*heads, strict=True))
-        title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
-        names = f"{names if is_of_layers else f'{numbers} of layers {layers}'}, of {whole}"
     which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
+    if heads and kind == "grid":
+        layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
+        title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
+        chosen = names if is_of_layers else f"{_with_numbers('head', numbers)} of {_with_numbers('layer', layers)}"
+        which = f"{chosen}, of {whole}"
     sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
     sentences += [off_note([(attention, head) for head in heads or attention.every_head()])]
     sentences += [quantities([attention]), done([attention], view, kind), held(attention, view, kind)]
@@ -80,6 +81,10 @@ def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Seq
     strong = strongest(attention, view, parts, heads)
     alt = f"{title}, {which}, for {texts([attention])}. {strong}"
     return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
+
+
+def _with_numbers(noun: str, numbers: Sequence[int]) -> str:
+    return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
 def titled(kind: str, attentions: Sequence[Attention]) -> str:

@@ -71,7 +71,8 @@ test-newest: | $(PY)
 	@build/newest/bin/python tools/cpu_torch.py "$(TORCH_INDEX)" "$$(sed -n 's/^ *"\(torch[^"]*\)".*/\1/p' pyproject.toml)"
 	@$(subst $(PY),build/newest/bin/python,$(PIP)) --upgrade -r build/newest/tools.txt --editable .
 	@build/newest/bin/python -m pytest -q tests/test_learner_path.py tests/test_hosts.py tests/test_streamlit_parts.py
-	@build/newest/bin/python -m pytest -p tools.recorded_tests --record tests/results/newest.json $(WORKERS) 3 -m models
+	@build/newest/bin/python -m pytest -p tools.recorded_tests --record tests/results/newest.json $(WORKERS) 3 \
+	  -m "models and not slow and not deploy" --ignore tests/test_deploy.py
 
 # The main job in Firefox, the newest ESR and an older one, and in WebKit, each by its own driver, one after the other.
 # The result is written to tests/results/browsers.json.

@@ -33,6 +33,8 @@ NOTED = """() => [...(window.faults ?? []), ...performance.getEntriesByType("res
     .filter(({ responseStatus: status }) => status >= 400)
     .map(({ responseStatus: status, name }) => `${status}: ${name}`)]"""
 
+FRAME = 200  # pixels: more than a window's frame takes from the page
+
 
 class WebKit(ByActions):
     """A window on a screen in memory."""
@@ -112,11 +114,17 @@ class WebKit(ByActions):
 
     def resize(self, width: int, height: int) -> None:
         """The window is made larger than the page by its frame."""
-        size = {"width": max(width, self.least_width), "height": height}
+        goal = {"width": max(width, self.least_width), "height": height}
+        size = dict(goal)
         for _ in range(2):
             self._order("POST", "/window/rect", **size)
-            inner = self.run("() => ({ width: innerWidth, height: innerHeight })")
-            size = {side: size[side] + goal - inner[side] for side, goal in (("width", width), ("height", height))}
+            until(lambda: all(abs(goal[side] - length) < FRAME for side, length in self._inner().items()))
+            inner = self._inner()
+            size = {side: size[side] + goal[side] - inner[side] for side in goal}
+
+    def _inner(self) -> dict[str, int]:
+        size: dict[str, int] = self.run("() => ({ width: innerWidth, height: innerHeight })")
+        return size
 
     def picture(self) -> bytes:
         """See Engine."""

@@ -26,7 +26,7 @@ DONE = {
 
 
 class Cost(NamedTuple):
-    """Of one process, in seconds."""
+    """The time of one process, in seconds."""
 
     elapsed: float
     processor: float
@@ -48,7 +48,7 @@ def main(results: Path, quick: bool = False) -> None:
 
 
 def _rows(what: str, ours: list[Cost], theirs: list[Cost]) -> list[Row]:
-    """Of the time that passes, and of that of the processor, which depends less on other programs."""
+    """Make the rows of the time that passes, and of that of the processor, which depends less on other programs."""
     elapsed, processor = (
         [Sample(tuple(getattr(cost, name) for cost in costs)) for costs in (ours, theirs)] for name in Cost._fields
     )

@@ -72,7 +72,7 @@ def in_parts(model: Encoder, folder: Path) -> Path:
 
 
 def strongest(model: Encoder, text: str) -> str:
-    """The weight of the strongest link between words in the head that the example opens."""
+    """Return the weight of the strongest link between words in the head that the example opens."""
     words = model.encode(text).by_words()
     ordinary = [i for i, special in enumerate(words.queries.special) if not special]
     return f"{words['L1H1'][np.ix_(ordinary, ordinary)].max():.3f}"

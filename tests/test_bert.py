@@ -43,7 +43,7 @@ def _folder(name: str) -> Path:
 
 
 def _both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Encoder, Encoder]:
-    """The model of a folder, opened without transformers if that is possible, and by transformers."""
+    """Return the model of a folder, opened without transformers if that is possible, and by transformers."""
     first = one_stack(from_folder(folder))
     with monkeypatch.context() as patch:
         patch.setattr(encoders, "open_bert", lambda *_: None)

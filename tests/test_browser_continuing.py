@@ -60,7 +60,7 @@ def test_the_model_continues_what_was_typed(newcomer: Callable[..., BrowserTab])
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[str]:
-    """The address of a server that has read nothing yet."""
+    """Return the address of a server that has read nothing yet."""
     with PatientServer(tmp_path) as server:
         yield server.url
         assert server.faults() == []

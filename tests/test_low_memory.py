@@ -96,7 +96,7 @@ def test_a_page_says_it_once_keeps_the_text_and_draws_it_when_there_is_memory_ag
 
 
 def processes(server: AppServer) -> tuple[psutil.Process, psutil.Process]:
-    """The process that makes readers, and the reader."""
+    """Return the process that makes readers, and the reader."""
     (reader,) = [
         child
         for child in psutil.Process(server.process.pid).children(recursive=True)
@@ -106,12 +106,12 @@ def processes(server: AppServer) -> tuple[psutil.Process, psutil.Process]:
 
 
 def said(visitor: WebSession, words: str) -> list[str]:
-    """The texts of a page with these words."""
+    """Return the texts of a page with these words."""
     return [text for text in visitor.texts if words in text]
 
 
 def assert_says(visitor: WebSession, problem: str, text: str) -> None:
-    """A page says a problem once, with no red box, and its address has the text."""
+    """Return a page says a problem once, with no red box, and its address has the text."""
     assert len(said(visitor, problem)) == 1, visitor.texts
     assert verbs.LESS in said(visitor, problem)[0]
     assert visitor.exceptions == []

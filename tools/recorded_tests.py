@@ -86,7 +86,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 
 
 def _properties(reporter: pytest.TerminalReporter) -> dict[str, dict[str, dict[str, object]]]:
-    """What tests recorded of themselves, by their names; nothing if none did."""
+    """Return what tests recorded of themselves, by their names; nothing if none did."""
     reports = [report for kind in ("passed", "failed") for report in reporter.stats.get(kind, ())]
     recorded = {
         report.nodeid.rpartition("::")[2]: dict(report.user_properties)

@@ -83,8 +83,8 @@ class HeadRecipe(NamedTuple):
         return {**shares, "unexplained": 1 - self.explained}
 
     def words(self, plainly: Callable[[str], str]) -> str:
-        """ "attends 50% to the token after, 23% to [CLS]; 18% [16%, 21%] unexplained", the interval if it is known;
-        ``plainly``: of the name of a rule."""
+        """Return "attends 50% to the token after, 23% to [CLS]; 18% [16%, 21%] unexplained", the interval if it is
+        known; ``plainly``: of the name of a rule."""
         if self.is_even:
             return "attends evenly to all tokens"
         named = [part for part in self.parts[:NAMED] if part.share >= LEAST_NAMED] or self.parts[:1]

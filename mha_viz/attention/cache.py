@@ -129,8 +129,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _weights_of(entry: Any, name: str = "") -> Any:
-    """The weights in an entry: itself, or that part of an attention module's output which has four axes, or one more
-    than the vectors before it. Raises ShapeError for an output without them."""
+    """Return the weights in an entry: itself, or that part of an attention module's output which has four axes, or one
+    more than the vectors before it. Raises ShapeError for an output without them."""
     for wrapped in ("output", "value"):  # nnsight's tracer.cache(), and what its older versions saved
         if hasattr(type(entry), wrapped) and not hasattr(type(entry), "shape"):
             entry = getattr(entry, wrapped)

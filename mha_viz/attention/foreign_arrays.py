@@ -75,9 +75,9 @@ def _check_counts(axes: Sequence[int], tokens: int, keys: int | None) -> None:
 
 
 def layers_of(attentions: Any, queries: int, keys: int | None, has_sink: bool = False) -> list[Any]:
-    """The layers as they were given, all with the same axes, [(1,) head, query, key], for so many tokens; ``keys``
-    None means that the keys are the queries, after which a column for a sink is left out if it ``has_sink``: only then
-    are numbers of theirs read. Raises ShapeError for anything else."""
+    """Return the layers as they were given, all with the same axes, [(1,) head, query, key], for so many tokens;
+    ``keys`` None means that the keys are the queries, after which a column for a sink is left out if it ``has_sink``:
+    only then are numbers of theirs read. Raises ShapeError for anything else."""
     _check_no_output(attentions)
     _check_some(attentions)
     layers = listed(attentions, "is not a list of layers.", "Take outputs.attentions by name: one tensor per layer.")

@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _row(model: Model) -> dict[str, Any]:
-    """One model as a row; None stands for a size that is unknown until the model is downloaded. Layers are those with
-    attention."""
+    """Return one model as a row; None stands for a size that is unknown until the model is downloaded. Layers are those
+    with attention."""
     facts = None
     with suppress(MhaVizError):  # a damaged folder is listed, and refused when it is read
         facts = hub.facts(model)

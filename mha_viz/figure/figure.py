@@ -187,7 +187,7 @@ class Figure:
             raise ExportError("No browser opened.", f"Open {file} yourself, or save the figure to a file: save(path).")
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """The drawing for a notebook, and a picture of it for whoever shows a saved notebook without scripts."""
+        """Return the drawing for a notebook, and a picture of it for whoever shows a saved notebook without scripts."""
         png = b64encode(self.to_bytes(".png", NOTEBOOK_DPI)).decode()
         return {"text/html": self._repr_html_(), "image/png": png, "text/plain": repr(self)}
 

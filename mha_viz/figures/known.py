@@ -65,10 +65,10 @@ def roles_in_words(
 
 
 def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
-    """``on``, the corpora; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest first, as
-    the number of a rule and a share, and the ``interval`` of what they explain; and, not known without a text,
-    ``cells`` of each rule, ``here``, ``annotated``. None if the model has no recipes. To be copied, not changed: every
-    reading gets the same object."""
+    """Return ``on``, the corpora; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest
+    first, as the number of a rule and a share, and the ``interval`` of what they explain; and, not known without a
+    text, ``cells`` of each rule, ``here``, ``annotated``. None if the model has no recipes. To be copied, not changed:
+    every reading gets the same object."""
     recipes = find_recipes(model, revision)
     if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
         return None

@@ -151,7 +151,7 @@ def does_in_list(finding: Finding, after: Finding | None = None) -> str:
 
 
 def rule_in_list(finding: Finding, after: Finding | None = None) -> str:
-    """ "rule 69% (GUM 68% < 74%)", "even attention 5%": what the score is compared with, and both on the other
+    """Return "rule 69% (GUM 68% < 74%)", "even attention 5%": what the score is compared with, and both on the other
     corpus where the numbers of this one would deny the state. "Simple rule" where no mark of a state names it."""
     name, best = _OFTEN[measure(finding)][1], best_baseline(finding)[1]
     name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
@@ -159,7 +159,7 @@ def rule_in_list(finding: Finding, after: Finding | None = None) -> str:
 
 
 def numbers_elsewhere(finding: Finding, digits: int = 0) -> str:
-    """ " (GUM 68% < 74%)": what head and rule get right on the other corpus, where the numbers of the first alone
+    """Return " (GUM 68% < 74%)": what head and rule get right on the other corpus, where the numbers of the first alone
     would deny the state of the role; otherwise ""."""
     there, seems_matched = finding.elsewhere, round(finding.score, 2) < round(best_baseline(finding)[1], 2)
     if not finding.state or finding.is_matched == seems_matched or not there:

@@ -54,7 +54,8 @@ def put(file: Path, path: Path) -> None:
 
 @contextmanager
 def recorded() -> Iterator[dict[Path, int]]:
-    """The files that this process writes in this block, with their numbers in the file system (:func:`in_place`)."""
+    """Record the files that this process writes in this block, with their numbers in the file system
+    (:func:`in_place`)."""
     record: dict[Path, int] = {}
     _records.append(record)
     try:
@@ -64,7 +65,8 @@ def recorded() -> Iterator[dict[Path, int]]:
 
 
 def in_place(record: Mapping[Path, int], place: Path) -> list[Path]:
-    """The recorded files at ``place``, or below it, that are still there as they were written; not hidden ones."""
+    """Return the recorded files at ``place``, or below it, that are still there as they were written; not hidden
+    ones."""
     real, files = _real(place), []
     for path, number in record.items():
         with suppress(OSError, ValueError):  # it is not there, or elsewhere

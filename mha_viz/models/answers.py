@@ -208,7 +208,7 @@ def _opened(encoder: Encoder) -> Any:
 
 @cache
 def _states() -> Any:
-    """The class of what stands for the output of a model's layers."""
+    """Return the class of what stands for the output of a model's layers."""
     from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
 
     # Longformer asks for the first of these, Mixtral and Qwen with experts for the second.

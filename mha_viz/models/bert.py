@@ -35,8 +35,8 @@ _DEFAULTS: dict[str, Any] = {  # of transformers; a config with another value is
 
 
 def open_bert(folder: Path, name: str) -> tuple[Bert, Vocabulary] | None:
-    """Model and tokenizer of a folder that passed :func:`mha_viz.models.folder.look_at`; None where transformers has to
-    open it: another family, or files that say anything beyond what is looked at here."""
+    """Return model and tokenizer of a folder that passed :func:`mha_viz.models.folder.look_at`; None where transformers
+    has to open it: another family, or files that say anything beyond what is looked at here."""
     stated = read_object(folder / "config.json", MAX_CONFIG_BYTES, name)
     config = SimpleNamespace(**{"layer_norm_eps": 1e-12, **_DEFAULTS, **stated})
     if not _is_usual(config) or not linear.available():
@@ -47,7 +47,7 @@ def open_bert(folder: Path, name: str) -> tuple[Bert, Vocabulary] | None:
 
 
 def _is_usual(config: Any) -> bool:
-    """Whether the numbers of a config are complete, and its settings those of a plain encoder."""
+    """Tell whether the numbers of a config are complete, and its settings those of a plain encoder."""
     if config.model_type != _FAMILY or any(getattr(config, name) != value for name, value in _DEFAULTS.items()):
         return False
     sizes = [getattr(config, name, None) for name in _SIZES]
@@ -60,7 +60,8 @@ def _is_usual(config: Any) -> bool:
 
 
 def _filled(folder: Path, name: str, config: Any) -> Bert | None:
-    """The model with its weights; None if they are not all there by their names, in float32 and in their shapes."""
+    """Return the model with its weights; None if they are not all there by their names, in float32 and in their
+    shapes."""
     model = Bert(config)
     shapes = {key: list(weight.shape) for key, weight in model.state_dict().items()}
     weights: dict[str, torch.Tensor] = {}
@@ -92,11 +93,11 @@ class Bert(nn.Module):
         self.encoder.layer = nn.ModuleList(_layer(config) for _ in range(config.num_hidden_layers))
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Any:
-        """Named as the inputs of a pass, which :class:`mha_viz.models.straight.Straight` runs."""
+        """Name the inputs of a pass, which :class:`mha_viz.models.straight.Straight` runs."""
         raise NotImplementedError
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The table with a vector for each piece of the vocabulary."""
+        """Return the table with a vector for each piece of the vocabulary."""
         return self.embeddings.word_embeddings
 
 
@@ -112,7 +113,7 @@ class _Embeddings(nn.Module):
         self.LayerNorm = _norm(config)
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
-        """[sentence, n] → [sentence, n, d_model]."""
+        """Embed pieces: [sentence, n] → [sentence, n, d_model]."""
         types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
         places = self.position_embeddings.weight[: input_ids.shape[1]]
         x: torch.Tensor = self.LayerNorm(self.word_embeddings(input_ids) + self.token_type_embeddings(types) + places)
@@ -144,7 +145,7 @@ def _layer(config: Any) -> nn.Module:
 
 
 def _normalising(width: int, config: Any) -> nn.Module:
-    """A linear layer and the norm of what it gives and of what is added to that."""
+    """Return a linear layer and the norm of what it gives and of what is added to that."""
     module = nn.Module()
     module.dense = _linear(width, config.hidden_size)
     module.LayerNorm = _norm(config)
@@ -160,6 +161,6 @@ def _norm(config: Any) -> nn.LayerNorm:
 
 
 def _table(rows: int, width: int) -> nn.Embedding:
-    """A table of vectors, of a given weight: filling it with random numbers without memory would import the compiler of
-    PyTorch (1.5 s)."""
+    """Return a table of vectors, of a given weight: filling it with random numbers without memory would import the
+    compiler of PyTorch (1.5 s)."""
     return nn.Embedding(rows, width, _weight=torch.empty(rows, width, device="meta"))

@@ -72,7 +72,7 @@ class Encoder(InParts, LoadedModel):
 
     @classmethod
     def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
-        """As in the base class; a plain BERT on the CPU without transformers."""
+        """Open as the base class does, but a plain BERT on the CPU without transformers."""
         opened = open_bert(folder, name) if device == "cpu" and dtype == torch.float32 else None
         if opened is None:
             return super()._ready(folder, name, revision, device, dtype)

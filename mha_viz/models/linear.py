@@ -31,7 +31,7 @@ class PackedLinear(nn.Module):
         self._then = ("gelu", "none") if gelu else ("none", "")
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles, which cannot take oneDNN's layout: W in the ordinary one."""
+        """Return the state for copies and pickles, which cannot take oneDNN's layout: W in the ordinary one."""
         return {**vars(self), "_packed": self.weight}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -145,13 +145,13 @@ def pack(model: nn.Module) -> None:
 
 
 def is_conv(module: Any) -> bool:
-    """Whether a module is the linear layer of GPT-2 in transformers, which stores W as [in, out]. Told by its name,
-    because importing its class takes as long as all of transformers."""
+    """Tell whether a module is the linear layer of GPT-2 in transformers, which stores W as [in, out]. Told by its
+    name, because importing its class takes as long as all of transformers."""
     return _name(module) == "transformers.pytorch_utils.Conv1D"
 
 
 def _is_gelu(module: Any) -> bool:
-    """Whether a module is the exact GELU."""
+    """Tell whether a module is the exact GELU."""
     is_plain = type(module) is nn.GELU and module.approximate == "none"
     return is_plain or _name(module) == "transformers.activations.GELUActivation"
 

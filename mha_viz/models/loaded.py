@@ -132,7 +132,7 @@ class LoadedModel(ABC):
 
     @classmethod
     def _ready(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
-        """The model in ``folder``, opened by transformers, after its first run."""
+        """Return the model in ``folder``, opened by transformers, after its first run."""
         from mha_viz.models.opening import reports_silenced  # imports transformers: 3 s
 
         with reports_silenced():

@@ -90,13 +90,13 @@ def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> 
 
 
 def tokenizer_of(folder: Path) -> Any:
-    """The tokenizer of a folder that was opened before."""
+    """Return the tokenizer of a folder that was opened before."""
     with reports_silenced():
         return AutoTokenizer.from_pretrained(folder, **_LOCAL)
 
 
 def untrained(config: Any, dtype: torch.dtype) -> Any:
-    """A model with random weights, of the numbers of a config."""
+    """Return a model with random weights, of the numbers of a config."""
     named = config if isinstance(config, PreTrainedConfig) else AutoConfig.for_model(**vars(config))
     model = AutoModel.from_config(  # type: ignore[no-untyped-call]
         named, attn_implementation=capture.implementation(named.model_type), dtype=dtype

@@ -21,7 +21,8 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")  # some s
 
 
 def torch_device(device: str) -> torch.device:
-    """PyTorch's name of "cpu", "cuda" or "cuda:1". Raises SettingError for another, and for one that is not there."""
+    """Return PyTorch's name of "cpu", "cuda" or "cuda:1". Raises SettingError for another, and for one that is not
+    there."""
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)):
         raise SettingError(f"{quoted(str(device))} is not a device.", 'Use "cpu", "cuda" or "cuda:1".')
     kind, _, number = device.partition(":")
@@ -33,7 +34,7 @@ def torch_device(device: str) -> torch.device:
 
 
 def torch_dtype(dtype: str) -> torch.dtype:
-    """PyTorch's name of one of DTYPES. Raises SettingError for another."""
+    """Return PyTorch's name of one of DTYPES. Raises SettingError for another."""
     if dtype not in DTYPES:
         raise SettingError(f"dtype is {shorten_value(dtype)!r}.", f"Choose one of {', '.join(DTYPES)}.")
     by_name: torch.dtype = getattr(torch, dtype)
@@ -47,8 +48,8 @@ def own_or_decoder_s(config: Any, number: str) -> int:
 
 
 def weights_digest(folder: Path) -> str:
-    """An identifier of the weights: the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of the
-    files."""
+    """Return an identifier of the weights: the commit of a snapshot from the Hub, or else 12 digits of the SHA-256 of
+    the files."""
     if folder.parent.name == "snapshots":
         return folder.name
     digest = hashlib.sha256()
@@ -59,8 +60,8 @@ def weights_digest(folder: Path) -> str:
 
 
 def piece_limit(model: Any, tokenizer: Any, heads: int) -> int:
-    """The most pieces of a text: as many as the model has positions for, if the weights of all its ``heads`` fit into
-    MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A BigBird with sparse
+    """Return the most pieces of a text: as many as the model has positions for, if the weights of all its ``heads`` fit
+    into MHA_VIZ_WEIGHTS_MB. RoBERTa and similar models lose positions up to the padding index. A BigBird with sparse
     attention computes full attention up to its blocks (704 pieces in the published models) and beyond that something
     that has no weight for every pair. Raises SettingError."""
     config = model.config

@@ -105,7 +105,7 @@ class UnlistedEncoderDecoder(EncoderDecoder):
         return [encoder, decoder]
 
     def _prepare(self) -> None:
-        """As :meth:`EncoderDecoder._prepare`. Raises ModelUnsupported for rows that do not sum to 1."""
+        """Prepare as :meth:`EncoderDecoder._prepare`. Raises ModelUnsupported for rows that do not sum to 1."""
         try:
             super()._prepare()
         except ShapeError as error:
@@ -148,7 +148,7 @@ def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -
 
 @contextmanager
 def _in_words(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[None]:
-    """Turns an error of a model's own code into ModelUnsupported, with what the model ``accepts`` besides a text."""
+    """Turn an error of a model's own code into ModelUnsupported, with what the model ``accepts`` besides a text."""
     try:
         yield
     except MhaVizError:
@@ -167,8 +167,9 @@ def _in_words(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[N
 def _maps(
     outputs: Any, field: str, name: str, axes: tuple[int, int], numbers: Sequence[int] = ()
 ) -> list[torch.Tensor]:
-    """[sentence, head, query, key] of every layer that has weights; of all layers, those with these ``numbers``. Raises
-    ModelUnsupported unless there are some, with a weight for each pair of so many queries and keys (``axes``)."""
+    """Return [sentence, head, query, key] of every layer that has weights; of all layers, those with these ``numbers``.
+    Raises ModelUnsupported unless there are some, with a weight for each pair of so many queries and keys (``axes``).
+    """
     given = getattr(outputs, field, None) or ()
     layers = [given[number] for number in numbers] if numbers and len(given) > numbers[-1] else given
     maps = [layer for layer in layers if layer is not None]

@@ -32,8 +32,8 @@ class Vocabulary:
     is_fast = True
 
     def __init__(self, folder: Path, backend: Tokenizer, tokens: Mapping[str, str], limit: int, is_typed: bool) -> None:
-        """``tokens``: the special ones, by role; ``limit``: the most pieces of a text; ``is_typed``: whether a model is
-        given the types of the pieces."""
+        """Take ``tokens``: the special ones, by role; ``limit``: the most pieces of a text; ``is_typed``: whether a
+        model is given the types of the pieces."""
         self._folder = folder
         self.backend_tokenizer = backend
         self.model_max_length = limit
@@ -57,7 +57,7 @@ class Vocabulary:
         return getattr(self._whole, name)
 
     def __call__(self, *texts: Any, **options: Any) -> Any:
-        """As the tokenizer of transformers."""
+        """Call the tokenizer of transformers."""
         return self._whole(*texts, **options)
 
     def __len__(self) -> int:
@@ -65,8 +65,8 @@ class Vocabulary:
 
 
 def vocabulary_of(folder: Path, name: str) -> Vocabulary | None:
-    """The tokenizer of a folder that passed :func:`mha_viz.models.folder.look_at`; None if its files say anything
-    beyond what is looked at here."""
+    """Return the tokenizer of a folder that passed :func:`mha_viz.models.folder.look_at`; None if its files say
+    anything beyond what is looked at here."""
     paths = [folder / file for file in ("tokenizer.json", "tokenizer_config.json")]
     if not all(path.is_file() for path in paths) or (folder / "added_tokens.json").exists():
         return None
@@ -81,7 +81,7 @@ def vocabulary_of(folder: Path, name: str) -> Vocabulary | None:
 
 
 def _tokens(folder: Path, name: str, settings: Mapping[str, Any], has_defaults: bool) -> dict[str, str] | None:
-    """The special tokens by role; None for other settings than those that are looked at."""
+    """Return the special tokens by role; None for other settings than those that are looked at."""
     stated = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
     others = {key for key in settings if settings[key] not in (None, [], {})}
     if others - stated.keys() - _UNREAD - _READ_ENTRIES:
@@ -96,7 +96,7 @@ def _tokens(folder: Path, name: str, settings: Mapping[str, Any], has_defaults: 
 
 
 def _is_plain(written: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
-    """Whether the special tokens, and no others, stand in the vocabulary and are added as such."""
+    """Tell whether the special tokens, and no others, stand in the vocabulary and are added as such."""
     added, vocabulary = written.get("added_tokens"), written["model"].get("vocab")
     if not isinstance(added, list) or not isinstance(vocabulary, dict):
         return False
@@ -110,7 +110,7 @@ def _is_plain(written: Mapping[str, Any], tokens: Mapping[str, str], settings: M
 
 
 def _is_as_built(written: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
-    """Whether a file describes what transformers builds of its vocabulary."""
+    """Tell whether a file describes what transformers builds of its vocabulary."""
     model = {key: value for key, value in written["model"].items() if key != "vocab"}
     cls, sep, vocabulary = tokens["cls"], tokens["sep"], written["model"]["vocab"]
     ends = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}

@@ -57,7 +57,7 @@ def python(*arguments: str) -> tuple[list[str], dict[str, str]]:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether there was too little memory, as Python, NumPy, PyTorch and the loader of libraries say it."""
+    """Tell whether there was too little memory, as Python, NumPy, PyTorch and the loader of libraries say it."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in _WITHOUT_MEMORY)
 
 

@@ -36,8 +36,8 @@ def pages() -> frozenset[str]:
 
 
 def new_address(scope: Scope) -> str | None:
-    """The address to which the content of an old one moved, and that of the first page, which is at the root, by its
-    name; None for any other."""
+    """Return the address to which the content of an old one moved, and that of the first page, which is at the root, by
+    its name; None for any other."""
     path = below(scope).rstrip("/")
     old = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
     page, parameters = moved(path, old)

@@ -53,11 +53,11 @@ class Engine(ABC):
 
     @abstractmethod
     def back(self) -> None:
-        """One step back in the history."""
+        """Go one step back in the history."""
 
     @abstractmethod
     def forward(self) -> None:
-        """One step forward in the history."""
+        """Go one step forward in the history."""
 
     @abstractmethod
     def resize(self, width: int, height: int) -> None:
@@ -81,18 +81,18 @@ class Engine(ABC):
 
     @abstractmethod
     def picture(self) -> bytes:
-        """What is in the window, as PNG."""
+        """Return what is in the window, as PNG."""
 
     @abstractmethod
     def faults(self) -> list[str]:
-        """Errors of scripts, requests that failed or were refused, as far as the driver tells."""
+        """Return errors of scripts, requests that failed or were refused, as far as the driver tells."""
 
     @abstractmethod
     def _evaluate(self, expression: str) -> str:
-        """The text that an expression of JavaScript gives in the page."""
+        """Return the text that an expression of JavaScript gives in the page."""
 
     def run(self, function: str, *arguments: Any) -> Any:
-        """What a function of JavaScript returns in the page, as JSON."""
+        """Return what a function of JavaScript returns in the page, as JSON."""
         text = self._evaluate(f"JSON.stringify(({function})(...{json.dumps(arguments)}) ?? null)")
         return json.loads(text)
 
@@ -114,21 +114,21 @@ class ByActions(Engine):
         )
 
     def point(self, x: float, y: float) -> None:
-        """In whole pixels: not every driver knows parts of one."""
+        """Point in whole pixels: not every driver knows parts of one."""
         move = {"type": "pointerMove", "origin": "viewport", "duration": 0}
         self._perform_pointer(*({**move, "x": round(x) + step, "y": round(y)} for step in (1, 0)))
 
     def press(self) -> None:
-        """With the left button."""
+        """Press the left button."""
         self._perform_pointer({"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0})
 
     def type(self, *keys: str) -> None:
-        """One after the other."""
+        """Type one after the other."""
         codes = [KEYS.get(key, key) for key in keys]
         self._perform_keys(*((kind, code) for code in codes for kind in ("keyDown", "keyUp")))
 
     def select_all(self) -> None:
-        """With the keys."""
+        """Select by the keys."""
         control = KEYS["Control"]
         self._perform_keys(("keyDown", control), ("keyDown", "a"), ("keyUp", "a"), ("keyUp", control))
 
@@ -136,7 +136,7 @@ class ByActions(Engine):
 def started(
     ends: ExitStack, command: Sequence[str], log: Path, environment: Mapping[str, str], **options: Any
 ) -> subprocess.Popen[bytes]:
-    """A process whose output goes to ``log``, until ``ends``: then it and all that it has started end."""
+    """Return a process whose output goes to ``log``, until ``ends``: then it and all that it has started end."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,

@@ -33,7 +33,7 @@ ENGINES: Mapping[str, Row] = {
 
 
 def engine(name: str, folder: Path) -> Engine:
-    """An engine whose home is ``folder``, not started yet."""
+    """Return an engine whose home is ``folder``, not started yet."""
     row = ENGINES[name]
     program = shutil.which(row.program)
     assert program, MISSING.format(name, row.program)

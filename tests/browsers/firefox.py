@@ -56,7 +56,7 @@ class Firefox(ByActions):
         self._order("script.addPreloadScript", functionDeclaration=listener)
 
     def _order(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """The result of an order. What happens meanwhile is noted."""
+        """Return the result of an order. What happens meanwhile is noted."""
         self._last += 1
         self._socket.send(json.dumps({"id": self._last, "method": method, "params": parameters}))
         while True:
@@ -98,7 +98,7 @@ class Firefox(ByActions):
         return base64.b64decode(self._order("browsingContext.captureScreenshot", context=self._context)["data"])
 
     def faults(self) -> list[str]:
-        """What the log, the network and the policy of the page tell."""
+        """Return what the log, the network and the policy of the page tell."""
         self.run("() => 0")  # what is on its way arrives before the answer
         return self._faults
 
@@ -114,7 +114,7 @@ class Firefox(ByActions):
 
 
 def _connection(ends: ExitStack, url: str) -> ClientConnection:
-    """A connection, once somebody listens there, until ``ends``."""
+    """Return a connection, once somebody listens there, until ``ends``."""
     connections: list[ClientConnection] = []
 
     def listens() -> bool:

@@ -23,7 +23,7 @@ SIZES = {"1440": (1440, 900), "390": (390, 844)}  # WebKit's window is at least 
 
 @pytest.fixture(scope="module")
 def of_chromium(server: AppServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The downloads in Chromium."""
+    """Return the downloads in Chromium."""
     with Chromium(chromium(), tmp_path_factory.mktemp("chromium")) as browser:
         downloads(Visit(browser, server.url))
         return {name: (browser.downloads / name).read_bytes() for name in DOWNLOADS}

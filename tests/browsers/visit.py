@@ -60,7 +60,7 @@ class Visit:
         until(lambda: bool(self.browser.run(DRAWN)), every=0.1)
 
     def texts(self, selector: str, name: str = "") -> list[str]:
-        """The texts or values of what is seen."""
+        """Return the texts or values of what is seen."""
         return [str(text) for text in self.browser.run(TEXTS, selector, name)]
 
     def shows(self, selector: str, name: str = "") -> None:
@@ -111,7 +111,7 @@ class Visit:
         self.browser.type(*text, "Enter")
 
     def downloaded(self, file: str, selector: str, name: str) -> Path:
-        """The file that a click gives."""
+        """Return the file that a click gives."""
         self.rests()
         self.click(selector, name)
         path = self.browser.downloads / file

@@ -65,7 +65,7 @@ class WebKit(ByActions):
         ends.callback(self._order, "DELETE", "")
 
     def _screen(self, ends: ExitStack) -> str:
-        """The name of a screen in memory."""
+        """Return the name of a screen in memory."""
         read, write = os.pipe()
         command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1200x24", "-nolisten", "tcp"]
         started(ends, command, self.log, {}, pass_fds=[write])
@@ -99,7 +99,7 @@ class WebKit(ByActions):
         until(lambda: self._has("() => document.readyState === 'complete'"))
 
     def _has(self, function: str) -> bool:
-        """Whether a function gives true; no page answers while another comes."""
+        """Tell whether a function gives true; no page answers while another comes."""
         with suppress(AssertionError):
             return bool(self.run(function))
         return False
@@ -113,7 +113,7 @@ class WebKit(ByActions):
         self._order("POST", "/forward")
 
     def resize(self, width: int, height: int) -> None:
-        """The window is made larger than the page by its frame."""
+        """Return the window is made larger than the page by its frame."""
         goal = {"width": max(width, self.least_width), "height": height}
         size = dict(goal)
         for _ in range(2):
@@ -131,7 +131,7 @@ class WebKit(ByActions):
         return base64.b64decode(self._order("GET", "/screenshot"))
 
     def faults(self) -> list[str]:
-        """What the pages noted."""
+        """Return what the pages noted."""
         return self._faults + list(self.run(NOTED))
 
     def _perform(self, sources: Sequence[Mapping[str, Any]]) -> None:

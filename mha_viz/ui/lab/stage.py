@@ -103,7 +103,7 @@ def play(
 
 
 def explain(about: str) -> None:
-    """What the signs of a training are, below its maps: these come first on a phone, for the keyboard too."""
+    """Say what the signs of a training are, below its maps: these come first on a phone, for the keyboard too."""
     with st.container(key="lab_about"):
         st.markdown(formulas(about))
 

@@ -88,8 +88,8 @@ def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None
 
 
 def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
-    """ " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no rule
-    of syntax; otherwise ""."""
+    """Return " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no
+    rule of syntax; otherwise ""."""
     relations, source = {one.detail for one in findings if one.role == SYNTAX}, evidence.source("syntax")
     if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
         return ""
@@ -155,7 +155,7 @@ def _found_by(evidence: Evidence, head: Head) -> None:
 
 
 def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
-    """The sentences that chose the head's recipe, and how alike the recipe is that another corpus chooses."""
+    """Return the sentences that chose the head's recipe, and how alike the recipe is that another corpus chooses."""
     recipe, measured = recipes_of(evidence).get(head), find_recipes(*weights_of(evidence))
     if recipe and measured:
         alike = "" if isnan(recipe.overlap) else f"; of other text, it is {percent(recipe.overlap, 0)} the same"

@@ -113,7 +113,7 @@ def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
 
 
 def weights_of(evidence: Evidence) -> tuple[str, str]:
-    """The name and the revision of the model that was measured."""
+    """Return the name and the revision of the model that was measured."""
     profile = evidence.profiles[0]
     return profile.model, str(profile.facts.get("revision", ""))
 

@@ -3,11 +3,11 @@
 import streamlit as st
 
 if __name__ == "__main__":  # a run of the page
-    from mha_viz.ui import frame
+    from mha_viz.app.widgets import frame
 
     frame.show_page()
 else:  # `streamlit run` looks for an application here, by name, and imports this file
-    from mha_viz.serving.handover import serve_instead
+    from mha_viz.app.serving.handover import serve_instead
 
     serve_instead()
     app = st.App(__file__)

@@ -27,7 +27,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.served import ROOT
 from benchmarks.watched import LETS_IN, Watched, watched
-from mha_viz.serving.back_messages import RULES, FieldLimit, read_allowed
+from mha_viz.app.serving.back_messages import RULES, FieldLimit, read_allowed
 from tests.web_session import Gone, WebSession
 
 ALONE, SENT = 100_000, 2_000

@@ -24,9 +24,9 @@ from benchmarks.results import Row, Sample, Target, write
 from mha_viz.analysis.evidence import KINDS, Selection
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.sources import open_corpus
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.corpus.sources import read_corpus
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.connection import connected
 from mha_viz.study.cluster.engine import FAN, OnCluster
@@ -86,7 +86,7 @@ class Taken(NamedTuple):
 
 def _alone(encoder: Encoder, path: Path) -> Taken:
     began, processor = time.perf_counter(), time.process_time()
-    study(encoder, open_corpus(path))
+    study(encoder, read_corpus(path))
     return Taken(time.perf_counter() - began, time.process_time() - processor)
 
 

@@ -16,10 +16,10 @@ import torch
 from benchmarks.encode import PAIRS, text, tokenizer
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.attention import Head
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.norms import norm_weighted
-from mha_viz.models.patching import patch
-from mha_viz.models.why import why
+from mha_viz.models.decomposing.contributions import norm_weighted
+from mha_viz.models.decomposing.why import explain_scores
+from mha_viz.models.intervening.patching import activation_patching
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study.effects import effects, lost_each
 
@@ -56,7 +56,9 @@ def _compared(what: str, encoder: Encoder, model: Any, typed: str, share: float,
     whole = effects(encoder, request).sentence
     apart = max(abs(float(whole[head] - lost_each(encoder, [[head]], request).sentence[0])) for head in SOME)
     other = f"{typed.rpartition(' ')[0]} that"
-    patched, alone = _in_turns(repetitions, lambda: patch(encoder, typed, other), lambda: encoder.states(typed))
+    patched, alone = _in_turns(
+        repetitions, lambda: activation_patching(encoder, typed, other), lambda: encoder.states(typed)
+    )
     each = Sample(tuple(value / heads for value in patched.values))
     goal = Target("share", PATCHED) if len(encoder.tokenize(typed)) == 32 else None
     norms, reading = _in_turns(repetitions, lambda: norm_weighted(encoder, typed), lambda: encoder.encode(typed))
@@ -80,7 +82,7 @@ def _in_parts(what: str, encoder: Encoder, typed: str, most: float | None, repet
     parts, shares, reading = _in_turns(
         repetitions,
         lambda: encoder.score_parts(typed, head, 10, 2),
-        lambda: why(encoder, typed, head=head),
+        lambda: explain_scores(encoder, typed, head=head),
         lambda: encoder.encode(typed),
     )
     below = None if most is None else Target("below", most)

@@ -16,10 +16,11 @@ import torch
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from benchmarks.results import Row, Sample, Target, write
-from mha_viz.models import capture, catalog, hub
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.linear import PackedLinear
-from mha_viz.models.loading import one_stack
+from mha_viz.models.getting import catalog, hub
+from mha_viz.models.reading import capture
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.linear import PackedLinear
+from mha_viz.models.reading.loading import one_stack
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (16, 64, 128, 256, 512)  # pieces, including special ones
@@ -157,7 +158,7 @@ _MEASURE = """
 import gc, sys
 from pathlib import Path
 from benchmarks.encode import text
-from mha_viz.models.loading import load, one_stack
+from mha_viz.models.reading.loading import load, one_stack
 
 def kilobytes(key):
     return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0])

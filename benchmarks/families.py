@@ -15,9 +15,9 @@ from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 import mha_viz as mv
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.attention import Weights
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.encoder_decoder import EncoderDecoder
 from mha_viz.models.families import FAMILIES
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import EncoderDecoder
 from mha_viz.request import PARTS
 from tests import tiny_encoder_decoders, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, attentions

@@ -15,9 +15,9 @@ import plotly.graph_objects as go
 
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.tensors import random_attention
-from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures import files
+from mha_viz.figures.layout.heatmap import heatmap
 from tools import browser as tool
 
 TOKENS = 64
@@ -55,7 +55,7 @@ def _save_times(save: Callable[[Head, Path], object], every: list[Head], folder:
 
 
 def _ours(attention: Attention, head: Head, path: Path) -> None:
-    exports.write_drawing(heatmap(attention, head), path, DPI)
+    files.write_drawing(heatmap(attention, head), path, DPI)
 
 
 def _kaleido(attention: Attention, every: list[Head], folder: Path, suffix: str) -> Sample:

@@ -33,7 +33,7 @@ from benchmarks.fuzz_values import any_event, any_json, any_query, any_value, lo
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.visitors import Visitor
 from benchmarks.watched import LETS_IN, watched
-from mha_viz.serving.back_messages import read_allowed
+from mha_viz.app.serving.back_messages import read_allowed
 from tests.web_session import FIELDS, Element, Gone, WebSession
 
 AT_ONCE = 6  # visitors

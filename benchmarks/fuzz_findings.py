@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from benchmarks.served import ROOT
-from mha_viz.ui.parts import UNFORESEEN
+from mha_viz.app.widgets.parts import UNFORESEEN
 from tests.web_session import WebSession
 
 # A line of this package that calls a widget whose value Streamlit could not read.

@@ -88,6 +88,8 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
             ("card", lambda: random.choice(_HEADS)),
             ("measure", lambda: True),
             ("off", lambda: random.choice(_HEADS)),
+            ("why", lambda: True),
+            ("elsewhere", lambda: random.choice((0, 3, -1, 99, "0", 1.5))),
         ),
         "mha_search": (
             ("query", lambda: random.choice((*_SOUGHT, any_text(random)))),
@@ -98,7 +100,10 @@ def events(session: WebSession, random: Random) -> dict[str, tuple[tuple[str, Ca
             ("step", lambda: any_word(random, _VALUES)),
             ("head", lambda: random.choice((0, 3, 11, 99, -1, 2.5))),
         ),
-        "mha_player": (("step", lambda: random.choice((0, 3, 40, 10**6, -1, "last"))),),
+        "mha_player": (
+            ("step", lambda: random.choice((0, 3, 40, 10**6, -1, "last"))),
+            ("next", lambda: True),
+        ),
         "mha_more": (("class", lambda: True),),
         "mha_scheme": (
             ("turned", lambda: random.choice(("dark", "light"))),

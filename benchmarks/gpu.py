@@ -25,14 +25,14 @@ from benchmarks.results import Row, Sample, Target, write
 from benchmarks.study import treebank
 from mha_viz import cli
 from mha_viz.attention import Head
-from mha_viz.models import capture
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.decomposing.contributions import norm_weighted
+from mha_viz.models.decomposing.why import explain_scores
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.gradients import gradient_weighted
-from mha_viz.models.loading import from_folder, one_stack
-from mha_viz.models.norms import norm_weighted
-from mha_viz.models.patching import patch
-from mha_viz.models.why import why
+from mha_viz.models.intervening.gradients import gradient_weighted
+from mha_viz.models.intervening.patching import activation_patching
+from mha_viz.models.reading import capture
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import from_folder, one_stack
 from mha_viz.request import Request
 from mha_viz.study.effects import effects
 from mha_viz.study.run import one_pass
@@ -121,8 +121,12 @@ def _quantities() -> Iterator[Row]:
         "norm-weighted": lambda encoder, typed, _: norm_weighted(encoder, typed).weights,
         "gradient": lambda encoder, typed, other: gradient_weighted(encoder, typed, other=other).weights,
         "effects of heads": lambda encoder, typed, _: effects(encoder, Request(text=typed)).sentence,
-        "heads from another text": lambda encoder, typed, other: [*patch(encoder, typed, other).table()["share"]],
-        "shares of a score": lambda encoder, typed, _: why(encoder, typed).table().iloc[:, 2:7].to_numpy(float),
+        "heads from another text": lambda encoder, typed, other: [
+            *activation_patching(encoder, typed, other).table()["share"]
+        ],
+        "shares of a score": lambda encoder, typed, _: (
+            explain_scores(encoder, typed).table().iloc[:, 2:7].to_numpy(float)
+        ),
         "parts of a score": lambda encoder, typed, _: encoder.score_parts(typed, Head(1, 0), 3, 1).values,
     }
     for name, typed in TYPED.items():
@@ -217,7 +221,7 @@ import sys, time
 from pathlib import Path
 import torch
 from benchmarks.encode import text
-from mha_viz.models.loading import from_folder
+from mha_viz.models.reading.loading import from_folder
 from tests.opening_memory import CLEAR, resident
 
 folder, small, device = sys.argv[1:]

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 from benchmarks.results import Row, Sample, Target, write
 from mha_viz.errors import MhaVizError
 from mha_viz.files.assets import asset
-from mha_viz.models.catalog import Model
-from mha_viz.models.folder import look_at
+from mha_viz.models.getting.catalog import Model
+from mha_viz.models.getting.folder import look_at
 
 ALL, QUICK = 100_000, 2_000
 AT_ONCE = 1_000  # mutations of one process
@@ -191,7 +191,7 @@ def _outcome(folder: Path, seed: int) -> Outcome:
 
 def _open(folder: Path) -> None:
     """Open what passed as the reader's process does. Raises MhaVizError for what the libraries refuse."""
-    from mha_viz.models.tokenizer import panics_in_words
+    from mha_viz.models.reading.tokenizer import panics_in_words
 
     with panics_in_words("stranger"):
         for opened in (_weights, _tokenizer):

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.results import Row, Sample, Target, write
+from mha_viz.app.lab import trainings
+from mha_viz.app.service.jobs import QUEUES
+from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM, REMOVAL
+from mha_viz.lab.record import Settings
 from mha_viz.numerals import duration
-from mha_viz.training.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, PENALTY, RANDOM, REMOVAL
-from mha_viz.training.record import Settings
-from mha_viz.ui.jobs import QUEUES
-from mha_viz.ui.lab import trainings
 
 FACTOR = 2  # the longer of the two times is at most this many times the shorter
 

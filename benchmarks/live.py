@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Page
 from benchmarks.chromium import chromium, named, visitor
 from benchmarks.encode import text
 from benchmarks.results import Row, Sample, Target, write
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from tests.live_pages import CLOSE, read_in, served
 from tests.live_pages import write as write_page
 

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.study import treebank
-from mha_viz.models.loading import load
+from mha_viz.models.reading.loading import load
 
 
 def main(results: Path, quick: bool = False) -> None:

@@ -38,7 +38,7 @@ def served(app: Path, without: Sequence[str] = ()) -> Iterator[Served]:
     """
     port = free_port()
     ours = app == ROOT / "app.py"  # as `mha-viz serve` starts it; any other app as Streamlit does
-    start = _START.format(module="mha_viz.serving.start" if ours else "streamlit.web.cli")
+    start = _START.format(module="mha_viz.app.serving.start" if ours else "streamlit.web.cli")
     script = [] if ours else ["run", str(app)]
     command = [sys.executable, "-c", start, " ".join(without), *script, "--server.port", str(port)]
     started = time.time()

@@ -11,7 +11,7 @@ from benchmarks.chromium import chromium, named, visitor
 from benchmarks.results import Row, Sample, Target, write
 from benchmarks.tensors import random_attention
 from benchmarks.views import bench
-from mha_viz import figure
+from mha_viz import figures
 
 TOKENS = 128
 PAINTED = """() => new Promise((done) => {
@@ -24,7 +24,7 @@ PAINTED = """() => new Promise((done) => {
 def main(results: Path, quick: bool = False) -> None:
     """Measure, print, write ``results/standalone.json``. ``quick``: BertViz is left out."""
     attention = random_attention(12, 12, TOKENS)
-    written = figure.grid(attention).to_html().encode()
+    written = figures.grid(attention).to_html().encode()
     rows = [Row("144 heads, n = 128, file", Sample((len(written) / 1e6,)), "MB", target=Target("below", 5))]
     with chromium() as browser:
         ours = _opened(browser, written, 3 if quick else 9)

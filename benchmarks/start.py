@@ -20,6 +20,9 @@ MOST = Target("share", 1.7)
 _COMMAND = "from mha_viz.cli import run; run()"
 DONE = {
     "mha-viz figure, SVG": (_COMMAND, "figure", "heatmap", SENTENCE, "--head", "L3H1", "--out", "made.svg"),
+    "mha-viz figure of repeater, SVG": (
+        *(_COMMAND, "figure", "heatmap", SENTENCE, "--model", "repeater", "--head", "L1H1", "--out", "made.svg"),
+    ),
     "mha-viz attention": (_COMMAND, "attention", SENTENCE, "--out", "made.npz"),
     'mv.load("minilm").encode(…)': (f"import mha_viz as mv; mv.load('minilm').encode({SENTENCE!r})",),
 }

@@ -25,10 +25,10 @@ from benchmarks.results import Row, Sample, Target, write
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from mha_viz.study.plan import BATCH, batches
-from mha_viz.study.recipes import recipes
+from mha_viz.study.recipes import fit_recipes
 from mha_viz.study.run import one_pass, study
 from mha_viz.text import WordPieces
 
@@ -116,7 +116,7 @@ def _recipes(encoder: Encoder, corpus: Corpus, most: int) -> list[Row]:
     few = replace(corpus, sentences=corpus.sentences[:most])
     rows = []
     for model, text in ((encoder, few), (one_stack("toy"), grammar.corpus(most))):
-        ways = (partial(recipes, text, model, most=most), partial(study, model, text))
+        ways = (partial(fit_recipes, text, model, most=most), partial(study, model, text))
         ours, profile = zip(*([_processor_seconds(way) for way in ways] for _ in range(3)), strict=True)
         what = f"{model.name}, {text.name}, {most} sentences: processor time of recipes, against that of a profile"
         rows.append(Row(what, Sample(ours), "s", Sample(profile), Target("share", SLOWER)))
@@ -136,7 +136,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from benchmarks.study import treebank
-from mha_viz.models.loading import load, one_stack
+from mha_viz.models.reading.loading import load, one_stack
 from mha_viz.study.run import study
 
 corpus = treebank(2000)

@@ -16,7 +16,7 @@ from benchmarks.loopback import Loopback
 from benchmarks.scripts import SCRIPTS, content
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.packet import packet
+from mha_viz.figures.layout.packet import packet
 
 HEAD = 1  # the head that is open at first, in the middle layer
 # The styles that Streamlit sets around a component: the theme's light colours and its fonts.

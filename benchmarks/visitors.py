@@ -6,8 +6,8 @@ import asyncio
 import time
 from random import Random
 
-from mha_viz.figures.packet import text_key
-from mha_viz.ui.address import VIEW
+from mha_viz.app.url.address import VIEW
+from mha_viz.figures.layout.packet import text_key
 from tests.web_session import WebSession
 
 # Frequencies of actions, in percent.

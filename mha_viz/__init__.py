@@ -8,8 +8,12 @@
 >>> len(a.measures())  # a DataFrame, one row per head
 72
 >>> both = mv.compare([(a, "L3H1"), (a, "L5H11")])
->>> mv.open_attention(a.save("animal.npz")).key == a.key
+>>> mv.load_attention(a.save("animal.npz")).key == a.key
 True
+
+Namespaces: ``mv.roles`` (what roles are worth elsewhere, in other runs and against chance), ``mv.recipes`` (heads as a
+few rules), ``mv.quantities`` (more than the weight), ``mv.figures``, ``mv.errors`` and ``mv.extensions`` (measures,
+quantities and file formats of your own).
 """
 
 from __future__ import annotations
@@ -21,178 +25,109 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mha_viz.errors import EvidenceMissingWarning, MhaVizError, MissingGlyphWarning, TextCutWarning
 from mha_viz.heads import Head
 from mha_viz.options import draws
 from mha_viz.version import __version__
 
 if TYPE_CHECKING:
-    from mha_viz.analysis.described import unexplained
-    from mha_viz.analysis.established import establish
-    from mha_viz.analysis.matching import in_runs
-    from mha_viz.analysis.recipe_tables import Recipes, open_recipes
-    from mha_viz.analysis.replication import replicate
+    from mha_viz import errors, extensions, figures, quantities, recipes, roles
     from mha_viz.attention import Attention
-    from mha_viz.attention.rollout import rollout
-    from mha_viz.corpus.sources import iterate, open_corpus
-    from mha_viz.corpus.treebank import Corpus, Sentence
-    from mha_viz.exports import open_attention
-    from mha_viz.figure import Figure, compare, difference, over_image, publish
-    from mha_viz.figures.layout import Size
-    from mha_viz.figures.report import report
-    from mha_viz.figures.view import View
-    from mha_viz.models.capture import Tap
-    from mha_viz.models.encoder import Encoder
-    from mha_viz.models.gradients import gradient_weighted
-    from mha_viz.models.loading import load
-    from mha_viz.models.norms import norm_weighted
-    from mha_viz.models.patching import patch
-    from mha_viz.models.why import why
+    from mha_viz.corpus.sources import read_corpus
+    from mha_viz.figures import Figure, compare, difference, overlay, publish
+    from mha_viz.figures.files import load_attention
+    from mha_viz.models.decomposing.why import explain_scores
+    from mha_viz.models.intervening.patching import activation_patching
+    from mha_viz.models.reading.capture import Tap
+    from mha_viz.models.reading.loading import load
     from mha_viz.request import Request
-    from mha_viz.study.chance import chance_roles
-    from mha_viz.study.decoder_heads import decoder_heads
-    from mha_viz.study.link_groups import link_groups
-    from mha_viz.study.matching import match_heads
-    from mha_viz.study.one_text import answer, direct, effects, importance, smallest_switch, without
-    from mha_viz.study.over_corpus import effect
-    from mha_viz.study.paired import paired, paired_roles
-    from mha_viz.study.profiling import Profile, open_profile, profile
+    from mha_viz.study.decoder_heads import find_induction_heads
+    from mha_viz.study.one_text import (
+        ablate,
+        ablation_effects,
+        direct_logit_attribution,
+        gradient_importance,
+        minimal_ablation,
+        predict,
+    )
+    from mha_viz.study.over_corpus import corpus_ablation_effects
+    from mha_viz.study.profiling import Profile, load_profile, profile
     from mha_viz.study.reading import read
-    from mha_viz.study.recipes import recipes
-    from mha_viz.study.replaced import replaced, replaced_accuracy
-    from mha_viz.study.search import search
-    from mha_viz.study.several import profiles, side_by_side
-    from mha_viz.study.stability import compare_recipes
-    from mha_viz.study.used_roles import used_roles
-    from mha_viz.study.why import why_over
+    from mha_viz.study.why import explain_corpus_scores
 
 __all__ = [
     "Attention",
-    "Corpus",
-    "Encoder",
-    "EvidenceMissingWarning",
     "Figure",
     "Head",
-    "MhaVizError",
-    "MissingGlyphWarning",
     "Profile",
-    "Recipes",
     "Request",
-    "Sentence",
-    "Size",
     "Tap",
-    "TextCutWarning",
-    "View",
     "__version__",
-    "answer",
-    "chance_roles",
+    "ablate",
+    "ablation_effects",
+    "activation_patching",
     "compare",
-    "compare_recipes",
-    "decoder_heads",
+    "corpus_ablation_effects",
     "difference",
-    "direct",
-    "effect",
-    "effects",
-    "establish",
-    "gradient_weighted",
-    "importance",
-    "in_runs",
-    "iterate",
-    "link_groups",
+    "direct_logit_attribution",
+    "errors",
+    "explain_corpus_scores",
+    "explain_scores",
+    "extensions",
+    "figures",
+    "find_induction_heads",
+    "gradient_importance",
     "load",
-    "match_heads",
-    "norm_weighted",
-    "open_attention",
-    "open_corpus",
-    "open_profile",
-    "open_recipes",
-    "over_image",
-    "paired",
-    "paired_roles",
-    "patch",
+    "load_attention",
+    "load_profile",
+    "minimal_ablation",
+    "overlay",
+    "predict",
     "profile",
-    "profiles",
     "publish",
+    "quantities",
     "read",
+    "read_corpus",
     "recipes",
-    "replaced",
-    "replaced_accuracy",
-    "replicate",
-    "report",
-    "rollout",
-    "search",
-    "side_by_side",
-    "smallest_switch",
-    "unexplained",
-    "used_roles",
-    "why",
-    "why_over",
-    "without",
+    "roles",
 ]
 
 # Imported on first use, because they import NumPy, and some of them torch, which takes seconds.
+_NAMESPACES = ("errors", "extensions", "figures", "quantities", "recipes", "roles")
 _HOMES = MappingProxyType(
     {
         "Attention": "mha_viz.attention",
-        "Corpus": "mha_viz.corpus.treebank",
-        "Encoder": "mha_viz.models.encoder",
-        "Figure": "mha_viz.figure",
+        "Figure": "mha_viz.figures",
         "Profile": "mha_viz.study.profiling",
-        "Recipes": "mha_viz.analysis.recipe_tables",
         "Request": "mha_viz.request",
-        "Sentence": "mha_viz.corpus.treebank",
-        "Size": "mha_viz.figures.layout",
-        "Tap": "mha_viz.models.capture",
-        "View": "mha_viz.figures.view",
-        "answer": "mha_viz.study.one_text",
-        "chance_roles": "mha_viz.study.chance",
-        "compare": "mha_viz.figure",
-        "compare_recipes": "mha_viz.study.stability",
-        "decoder_heads": "mha_viz.study.decoder_heads",
-        "difference": "mha_viz.figure",
-        "direct": "mha_viz.study.one_text",
-        "effect": "mha_viz.study.over_corpus",
-        "effects": "mha_viz.study.one_text",
-        "establish": "mha_viz.analysis.established",
-        "gradient_weighted": "mha_viz.models.gradients",
-        "importance": "mha_viz.study.one_text",
-        "in_runs": "mha_viz.analysis.matching",
-        "iterate": "mha_viz.corpus.sources",
-        "link_groups": "mha_viz.study.link_groups",
-        "load": "mha_viz.models.loading",
-        "match_heads": "mha_viz.study.matching",
-        "norm_weighted": "mha_viz.models.norms",
-        "open_attention": "mha_viz.exports",
-        "open_corpus": "mha_viz.corpus.sources",
-        "open_profile": "mha_viz.study.profiling",
-        "open_recipes": "mha_viz.analysis.recipe_tables",
-        "over_image": "mha_viz.figure",
-        "paired": "mha_viz.study.paired",
-        "paired_roles": "mha_viz.study.paired",
-        "patch": "mha_viz.models.patching",
+        "Tap": "mha_viz.models.reading.capture",
+        "ablate": "mha_viz.study.one_text",
+        "ablation_effects": "mha_viz.study.one_text",
+        "activation_patching": "mha_viz.models.intervening.patching",
+        "compare": "mha_viz.figures",
+        "corpus_ablation_effects": "mha_viz.study.over_corpus",
+        "difference": "mha_viz.figures",
+        "direct_logit_attribution": "mha_viz.study.one_text",
+        "explain_corpus_scores": "mha_viz.study.why",
+        "explain_scores": "mha_viz.models.decomposing.why",
+        "find_induction_heads": "mha_viz.study.decoder_heads",
+        "gradient_importance": "mha_viz.study.one_text",
+        "load": "mha_viz.models.reading.loading",
+        "load_attention": "mha_viz.figures.files",
+        "load_profile": "mha_viz.study.profiling",
+        "minimal_ablation": "mha_viz.study.one_text",
+        "overlay": "mha_viz.figures",
+        "predict": "mha_viz.study.one_text",
         "profile": "mha_viz.study.profiling",
-        "profiles": "mha_viz.study.several",
-        "publish": "mha_viz.figure",
+        "publish": "mha_viz.figures",
         "read": "mha_viz.study.reading",
-        "recipes": "mha_viz.study.recipes",
-        "replaced": "mha_viz.study.replaced",
-        "replaced_accuracy": "mha_viz.study.replaced",
-        "replicate": "mha_viz.analysis.replication",
-        "report": "mha_viz.figures.report",
-        "rollout": "mha_viz.attention.rollout",
-        "search": "mha_viz.study.search",
-        "side_by_side": "mha_viz.study.several",
-        "smallest_switch": "mha_viz.study.one_text",
-        "unexplained": "mha_viz.analysis.described",
-        "used_roles": "mha_viz.study.used_roles",
-        "why": "mha_viz.models.why",
-        "why_over": "mha_viz.study.why",
-        "without": "mha_viz.study.one_text",
+        "read_corpus": "mha_viz.corpus.sources",
     }
 )
 
 
 def __getattr__(name: str) -> Any:
+    if name in _NAMESPACES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
@@ -207,7 +142,7 @@ def _drawn_by(name: str) -> Callable[..., Any]:
     """The function of the notebook API with this name, imported when it is first called."""
 
     def draw(*arguments: Any, **options: Any) -> Any:
-        from mha_viz import figure as figure_api
+        from mha_viz import figures as figure_api
 
         return getattr(figure_api, name)(*arguments, **options)
 
@@ -215,15 +150,15 @@ def _drawn_by(name: str) -> Callable[..., Any]:
 
 
 def _save(attention: Attention, path: str | os.PathLike[str]) -> Path:
-    from mha_viz.exports import write
+    from mha_viz.figures.files import write
 
     return write(attention, path)
 
 
 def _measures(attention: Attention) -> Any:
-    from mha_viz.analysis.measures import table
+    from mha_viz.analysis.metrics import table_of
 
-    return table(attention)
+    return table_of(attention)
 
 
 draws("save", _save)

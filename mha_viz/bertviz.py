@@ -3,7 +3,7 @@
 >>> from mha_viz.bertviz import head_view, model_view
 
 Arguments, their order and their defaults are those of BertViz 1.4.1 (Vig 2019, "A Multiscale Visualization of Attention
-in the Transformer Model"). What is shown is the interactive figure of ``mha_viz.figure``.
+in the Transformer Model"). What is shown is the interactive figure of ``mha_viz.figures``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from mha_viz.attention import Attention, is_number
 from mha_viz.errors import SettingError, list_items, shorten_value
-from mha_viz.figure import Figure, grid, links
+from mha_viz.figures import Figure, grid, links
 from mha_viz.text import from_names
 
 __all__ = ["HTML", "head_view", "model_view"]
@@ -60,15 +60,25 @@ def head_view(
     include_layers: Sequence[int] | None = None,
     html_action: Action = "view",
 ) -> HTML | None:
-    """Links between tokens of the heads of one layer, each in its colour; every other layer is one click away.
+    """Draw links between tokens of the heads of one layer, each in its colour; every other layer is one click away.
 
-    ``attention`` with ``tokens``, or ``encoder_attention``, ``decoder_attention`` and ``cross_attention``, as many as
-    there are, with ``encoder_tokens`` and ``decoder_tokens``: layers of [1, head, query, key], as transformers returns
-    them. ``sentence_b_start``: index of the first token of a second sentence. ``prettify_tokens``: without the marks of
-    the tokenizer, such as Ġ. ``layer`` and ``heads`` are open at first, by default all heads of the first layer, which
-    is one of ``include_layers``. ``html_action``: "view" displays it, "return" returns it.
+    Args:
+        attention: layers of [1, head, query, key], as transformers returns them.
+        tokens: the names of its tokens.
+        sentence_b_start: index of the first token of a second sentence.
+        prettify_tokens: whether the marks of the tokenizer, such as Ġ, are left out.
+        layer: the one that is open at first, by default the first.
+        heads: those of the layer that are open at first, by default all.
+        encoder_attention: of an encoder–decoder, in place of ``attention``; as many of the three as there are.
+        decoder_attention: the same of its decoder.
+        cross_attention: the same from the decoder to the encoder.
+        encoder_tokens: the names of the encoder's tokens.
+        decoder_tokens: those of the decoder's.
+        include_layers: the layers to draw, by default all.
+        html_action: "view" displays it, "return" returns it.
 
-    Raises SettingError for arguments that do not fit together, ShapeError for tensors that do not.
+    Returns the HTML, or None if it was displayed. Raises SettingError for arguments that do not fit together,
+    ShapeError for tensors that do not; UnknownHead.
     """
     names = {"encoder": encoder_tokens, "decoder": decoder_tokens, "": tokens}
     given = {"": attention, "encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
@@ -104,10 +114,24 @@ def model_view(
     include_heads: Sequence[int] | None = None,
     html_action: Action = "view",
 ) -> HTML | None:
-    """All heads of all layers at a glance, and the one that is chosen.
+    """Draw all heads of all layers at a glance, and the one that is chosen.
 
-    ``display_mode``: the colours. ``include_layers`` and ``include_heads``: the layers and heads to draw, by default
-    all of them. The other arguments are those of :func:`head_view`, and so are the errors.
+    Args:
+        attention: as for :func:`head_view`.
+        tokens: as there.
+        sentence_b_start: as there.
+        prettify_tokens: as there.
+        display_mode: the colours, "dark" or "light".
+        encoder_attention: as for :func:`head_view`.
+        decoder_attention: as there.
+        cross_attention: as there.
+        encoder_tokens: as there.
+        decoder_tokens: as there.
+        include_layers: as there.
+        include_heads: the numbers of the heads to draw, by default all.
+        html_action: as for :func:`head_view`.
+
+    Returns and raises as :func:`head_view`.
     """
     if display_mode not in ("dark", "light"):
         raise SettingError(f"display_mode is {shorten_value(display_mode)!r}.", "Expected 'dark' or 'light'.")

@@ -206,7 +206,7 @@ class SettingError(MhaVizError):
 
 LOADED = ("a loaded model", "Give what mv.load('minilm') returns.")  # what is expected, and the remedy
 READING = ("a reading", "Give what a model returned: mv.load('minilm').encode('…').")
-PROFILE = ("a profile", "Give what mv.profile(…) or mv.open_profile(…) returned.")
+PROFILE = ("a profile", "Give what mv.profile(…) or mv.load_profile(…) returned.")
 PATH = ((str, os.PathLike), "a path", "Give the name of a file or folder.")
 
 MOST_ITEMS = 10_000  # of a list of heads, layers or panels; no model has as many layers, or heads in one

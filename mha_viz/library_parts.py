@@ -6,10 +6,10 @@ from __future__ import annotations
 import dis
 import inspect
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from types import FunctionType, MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mha_viz.errors import SettingError
 
@@ -83,27 +83,12 @@ def is_there(part: LibraryPart) -> bool:
         return False
     there = getattr(owner, part.name, None)
     if there is None:
-        return part.name in {name for method in _methods(owner) for name in _set_in(method)} | _declared(owner)
+        kinds = getattr(owner, "__mro__", ())
+        methods = [member for kind in kinds for member in vars(kind).values() if isinstance(member, FunctionType)]
+        steps = (step for method in methods for step in dis.get_instructions(method))
+        is_set = {step.argval for step in steps if step.opname == "STORE_ATTR"}
+        declared = {name for kind in kinds for name in vars(kind).get("__annotations__", {})}  # without a value
+        return part.name in is_set | declared
     if part.made_by or part.arguments:
-        return _arguments(there) == part.arguments
+        return ", ".join(inspect.signature(there).parameters) == part.arguments  # if replaced, those of the first
     return True
-
-
-def _arguments(function: Any) -> str:
-    """Return the names of a function's arguments; of one that has been replaced, those of the first."""
-    return ", ".join(inspect.signature(function).parameters)
-
-
-def _methods(owner: Any) -> Iterator[FunctionType]:
-    for kind in getattr(owner, "__mro__", ()):
-        yield from (member for member in vars(kind).values() if isinstance(member, FunctionType))
-
-
-def _set_in(function: FunctionType) -> Iterator[str]:
-    """Return the attributes that a method sets."""
-    return (step.argval for step in dis.get_instructions(function) if step.opname == "STORE_ATTR")
-
-
-def _declared(owner: Any) -> set[str]:
-    """Return the attributes that a class declares without a value."""
-    return {name for kind in getattr(owner, "__mro__", ()) for name in vars(kind).get("__annotations__", {})}

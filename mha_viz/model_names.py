@@ -119,13 +119,12 @@ def name_in_config(folder: str, config: Mapping[str, object]) -> str:
     ``name`` is the model's own. ``_name_or_path`` says from what the files were loaded, which of a fine-tuned model is
     the one it began with: where the folder has another name, both are given.
     """
-    stated, loaded = (value if isinstance(value, str) and is_hub_id(value) else "" for value in _names_in(config))
+    stated, loaded = (
+        value if isinstance(value, str) and is_hub_id(value) else ""
+        for value in (config.get("name"), config.get("_name_or_path"))
+    )
     if stated or not loaded:
         return stated
     called = short_name(folder)
     is_same = called.casefold() == loaded.rpartition("/")[2].casefold()
     return loaded if is_same else f"{called}{_BY_CONFIG.format(loaded)}"
-
-
-def _names_in(config: Mapping[str, object]) -> tuple[object, object]:
-    return config.get("name"), config.get("_name_or_path")

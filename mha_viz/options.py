@@ -1,16 +1,19 @@
 """The keyword options of figures, and the methods of a figure, for editors and type checkers.
 
-The values are checked where they are used, by View and Size of ``mha_viz.figures``.
+What each setting of a view does stands in ``mha_viz.view``; a test compares the two.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict
 
-__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "drawn", "draws"]
+from mha_viz.view.settings import OPTIONS, check_value
+
+__all__ = ["AnyFigure", "CacheOptions", "GridOptions", "HeadOptions", "Options", "ViewOptions", "drawn", "draws"]
 
 _FIGURES: dict[str, Callable[..., Any]] = {}  # the functions for figures, files and tables, by name
 
@@ -35,9 +38,10 @@ class Options(TypedDict, total=False):
     ``links``: all, "top3" (keys per query), "min0.10" (weight), "mass0.70" (share of a row). ``scale``: fixed (0 to 1,
     the default for shares), head (to the largest weight shown, the default for other numbers), row, log. ``side``, for
     pairs: all, or from and to, as "ab". ``pin``: "q10" holds query token 10, "k1" key token 1, "q10k1" one link.
-    ``width_mm`` or ``width_in``: the width of the figure (85 mm fits one column, 178 two). ``max_height_mm``: how high
-    it may be (220 leaves room for a caption on A4); a longer link diagram is set in columns, or shows the part around
-    the pin. ``font_pt``: the size of its labels in points. ``look``: light, dark, or grey for print without colour.
+    ``width_mm`` or ``width_in``: the width of the figure (77 or 85 mm fits one column, 178 two; by default 77 for a
+    single map whose text has room there, and otherwise 178). ``max_height_mm``: how high it may be (220 leaves room for
+    a caption on A4); a longer link diagram is set in columns, or shows the part around the pin. ``font_pt``: the size
+    of its labels in points. ``look``: light, dark, or grey for print without colour.
     ``transparent``: no background.
     """
 
@@ -53,6 +57,23 @@ class Options(TypedDict, total=False):
     font_pt: float
     look: Literal["light", "dark", "grey"]
     transparent: bool
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """The settings of a view, with their defaults; an empty ``scale`` is that of the quantity. Raises SettingError for
+    a value that a setting does not have."""
+
+    unit: str = OPTIONS["unit"].default
+    special: str = OPTIONS["special"].default
+    links: str = OPTIONS["links"].default
+    scale: str = ""
+    side: str = OPTIONS["side"].default
+    pin: str = OPTIONS["pin"].default
+
+    def __post_init__(self) -> None:
+        for name in OPTIONS:
+            check_value(name, getattr(self, name))
 
 
 class HeadOptions(Options, total=False):
@@ -93,7 +114,11 @@ class GridOptions(Options, total=False):
 
 
 class AnyFigure(Protocol):
-    """The interface of ``mha_viz.figure.Figure``: Jupyter shows it, and it can be saved."""
+    """The interface of ``mha_viz.figures.Figure``: Jupyter shows it, and it can be saved."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files, without a suffix: "L3H1_the-animal-didnt-cross"."""
 
     @property
     def caption(self) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.errors import SettingError, shorten_value
 from mha_viz.heads import Head, in_link
 from mha_viz.quotes import quoted
+from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 __all__ = ["METHODS", "OVER_CORPUS", "PARTS", "RECIPE", "RESAMPLE", "TEXT", "Question", "Request"]
 
@@ -24,10 +24,10 @@ OVER_CORPUS = ("zero", "mean", "uniform", RECIPE, RESAMPLE)  # those that need n
 METHODS = (*OVER_CORPUS, TEXT)  # what replaces the output of a head that is off; the first by default
 BY: Mapping[str, str] = MappingProxyType(  # the same in words
     {
-        "zero": "nothing",
-        "mean": "its average",
-        "uniform": "even attention",
-        RECIPE: "its recipe",
+        "zero": "zeros",
+        "mean": "its mean",
+        "uniform": "uniform attention",
+        RECIPE: "its rules",
         RESAMPLE: "random sentences",
         TEXT: "another text",
     }
@@ -96,8 +96,8 @@ class Request:
     both. ``prefix``, such as "query: ", is read before the text and no part of it. ``part`` and ``target`` are for
     encoder–decoders; without a target the model generates one. ``off`` are the heads that are switched off, and
     ``method`` is what replaces their output: for "text" that on ``source``. ``place``, ``word``, ``other`` and
-    ``off_in`` say whose gradient is taken, as in ``models.answers.question_about``; ``question`` is the same once the
-    model has looked the word up, and then takes their place.
+    ``off_in`` say whose gradient is taken, as in ``models.reading.answers.question_about``; ``question`` is the same
+    once the model has looked the word up, and then takes their place.
     """
 
     model: str = ""

@@ -1,7 +1,8 @@
 """Heads side by side: any layer, sentence and model, on one scale."""
 
-from mha_viz.ui import address, frame
-from mha_viz.ui.compare import page as compare
+from mha_viz.app.compare import page as compare
+from mha_viz.app.url import address
+from mha_viz.app.widgets import frame
 
 frame.view()
 compare.show_comparison(address.url())

@@ -1,7 +1,8 @@
 """Inside a head: every step from x to the output, with the numbers of one sentence; what the block costs."""
 
-from mha_viz.ui import address, frame, request
-from mha_viz.ui.inside import page as inside
+from mha_viz.app.inside import page as inside
+from mha_viz.app.url import address
+from mha_viz.app.widgets import frame, request
 
 frame.view()
 what = address.url()

@@ -1,7 +1,7 @@
 """The training lab: small trainings that show what makes heads differ."""
 
-from mha_viz.ui import frame
-from mha_viz.ui.lab import page as lab
+from mha_viz.app.lab import page as lab
+from mha_viz.app.widgets import frame
 
 frame.view()
 lab.show_lab()

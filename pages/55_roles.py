@@ -1,7 +1,8 @@
 """What each head does: measured against gold annotations and baselines."""
 
-from mha_viz.ui import address, frame
-from mha_viz.ui.roles import page as roles
+from mha_viz.app.roles import page as roles
+from mha_viz.app.url import address
+from mha_viz.app.widgets import frame
 
 frame.view()
 roles.show_roles(address.url().where)

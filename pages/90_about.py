@@ -1,6 +1,7 @@
 """What the pictures show and what they do not."""
 
-from mha_viz.ui import about, frame
+from mha_viz.app.about import page
+from mha_viz.app.widgets import frame
 
 frame.view()
-about.show_about()
+page.show_about()

@@ -27,7 +27,7 @@ HELD = "held"  # the file that holds long work
 class AppServer:
     """``with AppServer(folder) as server``: ``server.url`` is its address; ``server.faults()`` returns its errors."""
 
-    program: tuple[str, ...] = ("mha_viz.serving",)  # a module that Python runs, and its arguments
+    program: tuple[str, ...] = ("mha_viz.app.serving",)  # a module that Python runs, and its arguments
 
     def __init__(self, folder: Path, *options: str, base: str = "", **environment: str) -> None:
         self._base = f"/{base}" if base else ""

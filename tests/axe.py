@@ -10,9 +10,11 @@ from playwright.sync_api import Page
 from tests.browser_tab import FRAMES, PATIENCE
 
 AXE = Path(__file__).resolve().parent.parent / "node_modules" / "axe-core" / "axe.min.js"
-# axe needs to report locations only for violations.
+# axe needs to report locations only for violations. It knows a link that skips to the content, outside every landmark,
+# by the links that follow it; in a class these wait behind a button.
 VIOLATIONS = """axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => violations.flatMap(
-    ({id, nodes}) => nodes.map(({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
+    ({id, nodes}) => nodes.filter(({html}) => id !== "region" || !html.includes("stSkipToContent")).map(
+        ({target, failureSummary}) => `${id}: ${target.join(" ")}: ${failureSummary}`)))"""
 
 
 def axe_finds_nothing(page: Page) -> None:

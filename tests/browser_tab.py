@@ -243,7 +243,8 @@ class BrowserTab:
         return self.page.locator(".readout")
 
     def unfold(self) -> None:
-        """Open the menu of the drawing, and the numbers below the grid."""
+        """Open the menu of the drawing, the numbers below the grid, and the links beside the heatmap."""
+        self.page.locator(".fan input:not(:checked)").evaluate_all("all => all.forEach(one => one.click())")
         self.page.locator("details:is(.drawing, .more)").evaluate_all("all => all.forEach(one => { one.open = true; })")
 
     def head_switch(self, number: int) -> Locator:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.drawing.table import Table
-from mha_viz.exports import Several, Subtracted
-from mha_viz.figure import Figure
-from mha_viz.figures.chart import COLUMNS
+from mha_viz.figures import Figure
+from mha_viz.figures.charts.chart import COLUMNS
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.files import Several, Subtracted
 
 Colours = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.float64]

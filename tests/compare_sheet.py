@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
 
+from mha_viz.app.service.caches import first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.browser.bundle import script, style
-from mha_viz.figures.panels import Panel, opened, pack
-from mha_viz.ui.caches import first_reading
+from mha_viz.figures.layout.panels import Panel, opened, pack
 from tests.browser_tab import PATIENCE
 
 ORIGIN = "http://compare.test/"
@@ -145,7 +145,7 @@ class Sheet:
 
 
 @contextmanager
-def open_profile(browser: Browser) -> Iterator[BrowserContext]:
+def load_profile(browser: Browser) -> Iterator[BrowserContext]:
     """A browser profile with one tab that stays open, so that no test has to start a new process."""
     context = browser.new_context()
     empty = context.new_page()

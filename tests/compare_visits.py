@@ -6,10 +6,10 @@ import json
 import struct
 from typing import Any
 
+from mha_viz.app.url.address import examples
+from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Head
 from mha_viz.request import Request
-from mha_viz.ui.address import examples
-from mha_viz.ui.comparison import Pin
 from tests.page_session import PageSession
 
 FIRST = examples()[0]["text"]

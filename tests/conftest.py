@@ -25,10 +25,10 @@ from tests.waiting import PATIENCE
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
+    from mha_viz.app.widgets.download_panel import Offer
     from mha_viz.attention import Attention
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
     from mha_viz.process.apart import Stop, Tell
-    from mha_viz.ui.download_panel import Offer
     from tests.app_server import AppServer
     from tests.browser_tab import BrowserTab
     from tests.compare_sheet import Sheet
@@ -104,7 +104,8 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> Generator[None, None, None]:
-    """Every test is in one lane: see the markers in pyproject.toml.
+    """Every test is in one lane: see the markers in pyproject.toml. One in a browser that fails runs once more, because
+    a busy machine may hold a browser up anywhere; the summary names it, and its first failure stands above.
 
     Tests that run pages or servers are recognised by the imports of their module, and pure modules by lanes.UNIT;
     others in ``app`` are marked explicitly.
@@ -112,6 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Func
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.flaky(reruns=1))  # the summary names what was run again
         elif item.get_closest_marker("app") or lanes.RUN_THE_APP & vars(item.module).keys():
             item.add_marker(pytest.mark.app)
         elif item.path.stem in lanes.UNIT:
@@ -145,7 +147,7 @@ def packing() -> None:
     pack them, packing is required."""
     import torch
 
-    from mha_viz.models import linear
+    from mha_viz.models.reading import linear
 
     if not linear.available():
         must = torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")
@@ -156,21 +158,39 @@ def packing() -> None:
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> list[Offer]:
     """The downloads that the next visited page offers."""
-    from mha_viz.ui import download_panel
+    from mha_viz.app.widgets import download_panel
 
     made: list[Offer] = []
 
-    def keep(make_offers: Callable[[], Sequence[Offer]], everything: object = None) -> None:
+    def keep(make_offers: Callable[[], Sequence[Offer]], everything: object = None, archive: str = "") -> None:
         made[:] = make_offers()
 
     monkeypatch.setattr(download_panel, "_expander", keep)
     return made
 
 
+@pytest.fixture
+def effects_offered(offered: list[Offer]) -> Callable[[str], dict[str, float]]:
+    """A function: the effect of each head, by its name, in the table that the page offers with heads off. It takes
+    what is measured: "sentence" or "answer"."""
+
+    import csv
+
+    from mha_viz.figures.layout import Size
+
+    def effects(on: str) -> dict[str, float]:
+        offer = next(one for one in offered if one.file.startswith("effects_"))
+        lines = offer.make(Size()).to_bytes(".csv").decode().splitlines()
+        rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+        return {row["head"]: float(row[f"effect_on_{on}"]) for row in rows}
+
+    return effects
+
+
 @pytest.fixture(scope="session")
 def minilm() -> Encoder:
     """The pretrained BERT that comes with the app."""
-    from mha_viz.models.loading import one_stack
+    from mha_viz.models.reading.loading import one_stack
 
     return one_stack("minilm")
 
@@ -178,7 +198,7 @@ def minilm() -> Encoder:
 @pytest.fixture(scope="session")
 def toy() -> Encoder:
     """The model of the built-in grammar."""
-    from mha_viz.models.loading import one_stack
+    from mha_viz.models.reading.loading import one_stack
 
     return one_stack("toy")
 
@@ -204,7 +224,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 def tiny(tiny_folder: Callable[[str], Path]) -> Callable[[str], Encoder]:
     """The encoder of such a model."""
 
-    from mha_viz.models.loading import from_folder, one_stack
+    from mha_viz.models.reading.loading import from_folder, one_stack
 
     return cache(lambda family: one_stack(from_folder(tiny_folder(family))))
 
@@ -310,9 +330,9 @@ def page(browser: Browser) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def sheet_profile(browser: Browser) -> Iterator[BrowserContext]:
     """The profile for comparisons on empty pages."""
-    from tests.compare_sheet import open_profile
+    from tests.compare_sheet import load_profile
 
-    with open_profile(browser) as context:
+    with load_profile(browser) as context:
         yield context
 
 
@@ -390,7 +410,7 @@ def silent_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest.fixture
 def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder for downloaded models, which does not exist yet, on a server with default settings."""
-    from mha_viz.models import budget, catalog, hub
+    from mha_viz.models.getting import budget, catalog, hub
 
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -402,7 +422,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     """A Hub on this machine with the models that a test adds; it is asked in this process, not in a child."""
-    from mha_viz.models import hub as hub_module
+    from mha_viz.models.getting import hub as hub_module
     from tests.fake_hub import FakeHub
 
     def here(module: str, order: object, _: object, progress: Tell, __: Stop) -> Any:

@@ -24,6 +24,8 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_explorer", "view"): ({"head": "L1H1", "pin": "q2"}, {"special": "hide", "unit": "pieces"}),
     ("mha_explorer", "compare"): ({"model": "minilm", "head": "L0H1"},),
     ("mha_explorer", "measure"): ({},),
+    ("mha_explorer", "why"): ({},),
+    ("mha_explorer", "elsewhere"): (0, 99),
     ("mha_explorer", "card"): ("L3H1",),
     ("mha_search", "query"): ("subject", "4-2", "it animal"),
     ("mha_search", "open"): ({"typed": "pronoun", "index": 0}, {"typed": "it animal", "index": 1}),
@@ -38,6 +40,7 @@ EVENTS: dict[tuple[str, str], tuple[object, ...]] = {
     ("mha_block", "step"): ("linear", "cost", "weights"),
     ("mha_block", "head"): (2,),
     ("mha_player", "step"): (0, 3, 40),
+    ("mha_player", "next"): (True,),
 }
 ODD_TEXTS = ("", "\u202e<b>x</b>", "L99H99", "9" * 400, "None", "-1", "[", "²")
 ODD: tuple[object, ...] = (

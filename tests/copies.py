@@ -138,10 +138,10 @@ def _do_piped(work: Callable[[], object], given: int, written: int) -> None:
 
 
 class CopiesOfThis:
-    """What starts processes with models (``reader.starting``): copies of this process."""
+    """What starts processes with models (``app.service.reader.starting``): copies of this process."""
 
     def start(self) -> Any:
-        from mha_viz.reader.__main__ import serve  # imports the libraries
+        from mha_viz.app.service.reader.__main__ import serve  # imports the libraries
 
         return Piped(serve)
 
@@ -154,7 +154,7 @@ class CopiesOfThis:
 
 def readers_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes with models that begin from now on are copies of this one, which have the libraries already."""
-    from mha_viz.reader import starting
+    from mha_viz.app.service.reader import starting
 
     for kind in (starting.Copies, starting.Spares):
         monkeypatch.setattr(kind, "start", CopiesOfThis.start)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mha_viz.corpus import grammar, repeats
-from mha_viz.models import loading
-from mha_viz.models.encoder import Encoder
-from mha_viz.training import toy_model
+from mha_viz.corpus import grammar, sources
+from mha_viz.lab import toy_model
+from mha_viz.models.reading import loading
+from mha_viz.models.reading.encoder import Encoder
 
 SENTENCES, EXAMPLES = 30, 500  # of the built-in corpus, and to learn from; all of them are used elsewhere
 
@@ -26,7 +26,7 @@ def are_light(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
 
     monkeypatch.setattr(loading, "load", once)
     monkeypatch.setattr(Encoder, "untrained", cache(lambda self, seed=0: untrained(self, seed)))
-    for module in (grammar, repeats):
-        whole = module.corpus
-        monkeypatch.setattr(module, "corpus", lambda count=SENTENCES, seed=0, whole=whole: whole(count, seed))
+    for module, name in ((grammar, "corpus"), (sources, "repeats")):
+        whole = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda count=SENTENCES, seed=0, whole=whole: whole(count, seed))
     monkeypatch.setattr(toy_model, "_sample_examples", lambda count, *more: sample(min(count, EXAMPLES), *more))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mha_viz.models import catalog
+from mha_viz.app.service import studies as room
+from mha_viz.app.service.caches import BoundedCache, model_service
+from mha_viz.app.service.jobs import queue_of
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url.annotated import built_in
+from mha_viz.models.getting import catalog
 from mha_viz.process.steps import Steps
-from mha_viz.reader import verbs
-from mha_viz.ui import studies as room
-from mha_viz.ui.annotated import built_in
-from mha_viz.ui.caches import BoundedCache, model_service
-from mha_viz.ui.jobs import queue_of
 
 FEW = 50
 _pointers: BoundedCache[str, Any] = BoundedCache(10**8, lambda _: 1)  # kept for all tests of this process

@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import expect
 
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui.address import examples
+from mha_viz.app.url.address import examples
+from mha_viz.models.reading.encoder import Encoder
 from tests.browser_tab import BrowserTab
 
 FIRST = examples()[0]["text"]

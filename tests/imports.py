@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import mha_viz
+from mha_viz import figures
 from tests import lanes
 
 parsed = cache(ast.parse)  # looking at one file for several rules, or on several ways to a library, takes one parse
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("mha_viz", "tests", "tools", "benchmarks")
-HOMES = {f"mha_viz.{name}": home for name, home in mha_viz._HOMES.items()}  # imported on first use
+OF_FIGURES = {name: f"mha_viz.figures.{home.partition(':')[0]}" for name, home in figures._HOMES.items()}
+HOMES = {f"mha_viz.figures.{name}": home for name, home in OF_FIGURES.items()}  # imported on first use
+for _name, _home in mha_viz._HOMES.items():
+    HOMES[f"mha_viz.{_name}"] = OF_FIGURES[_name] if _home == "mha_viz.figures" else _home
 BY_NAME = ("import_module", "__import__", "importorskip")
 
 

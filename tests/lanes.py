@@ -31,6 +31,7 @@ LATER = (
 # list with the imports.
 UNIT: tuple[str, ...] = (
     "test_align",
+    "test_answer_pictures",
     "test_attention",
     "test_axis_labels",
     "test_benchmark_results",
@@ -49,6 +50,7 @@ UNIT: tuple[str, ...] = (
     "test_exports",
     "test_figures",
     "test_figures_compared",
+    "test_file_names",
     "test_files",
     "test_fonts",
     "test_glossary",

@@ -19,12 +19,12 @@ from playwright.sync_api import Page
 
 import mha_viz as mv
 from mha_viz.attention import Weights
-from mha_viz.figure.live import LIBRARIES
+from mha_viz.figures.live import LIBRARIES
 from mha_viz.files.assets import home
 from mha_viz.files.npm import fetched
-from mha_viz.models import tokenizer_rules
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.tokenizer import Tokenizer
+from mha_viz.models.reading import tokenizer_rules
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.tokenizer import Tokenizer
 from tools.node import find
 
 EXAMPLE = "The cat didn't see the dog."
@@ -67,7 +67,7 @@ def write(model: Encoder, folder: Path, half: bool = False) -> Path:
 def in_parts(model: Encoder, folder: Path) -> Path:
     """The same with its graph in files of ``PART`` bytes."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mha_viz.figure.live._PART", PART)
+        patched.setattr("mha_viz.figures.live._PART", PART)
         return write(model, folder)
 
 

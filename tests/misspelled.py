@@ -13,7 +13,7 @@ def right(a: mv.Attention) -> None:
     a.heatmap("L3H1", unit="pieces").save("b.svg")
     a.heatmap(3, 1, unit="pieces").save("c.svg")
     a.links((3, 1)).save("d.svg")
-    mv.MissingGlyphWarning("a")
+    mv.errors.MissingGlyphWarning("a")
     mv.difference(a, a, scale="row").caption.upper()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mha_viz.ui import jobs, studies
-from mha_viz.ui.lab import trainings
+from mha_viz.app.lab import trainings
+from mha_viz.app.service import jobs, studies
 
 
 def new_server(*kept: str) -> None:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mha_viz.analysis import metrics
+from mha_viz import extensions
 from mha_viz.analysis.metrics import PerHead
+from mha_viz.app.service.reader import verbs
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.steps import Row, Step, read_as
-from mha_viz.browser.quantities import Quantity
-from mha_viz.models.loading import AnyModel
-from mha_viz.reader import verbs
+from mha_viz.models.reading.loading import AnyModel
 from mha_viz.request import Request
 from mha_viz.study import reading
+from mha_viz.view.quantities import Quantity
 
 if TYPE_CHECKING:
-    from mha_viz.reader.models import Models
+    from mha_viz.app.service.reader.models import Models
 
 TEXT = "The cat sat ."
 DOUBLED = Quantity(
@@ -49,8 +49,8 @@ def layers_of(models: Models, request: Request) -> int:
 
 def add() -> None:
     """The three rows."""
-    reading.add(DOUBLED, doubled)
-    metrics.metric("weight of the first token on itself")(corner)
+    extensions.add_quantity(DOUBLED, doubled)
+    extensions.register_metric("weight of the first token on itself")(corner)
     verbs.VERBS = MappingProxyType({**verbs.VERBS, "layers_of": layers_of})
 
 
@@ -59,9 +59,8 @@ def the_quantity_is_found(folder: Path) -> None:
     and on the pages' menus, pictures and links."""
     import mha_viz as mv
     from mha_viz.cli import main
-    from mha_viz.figures import recipe
-    from mha_viz.figures.layout import Size
-    from mha_viz.figures.view import View
+    from mha_viz.figures.layout import Size, recipe
+    from mha_viz.figures.layout.view import View
     from tests.page_session import PageSession
 
     encoder = mv.load("toy")
@@ -76,9 +75,9 @@ def the_quantity_is_found(folder: Path) -> None:
         attention, "heatmap", [Head(0, 0)], View(), Size(), "a.svg"
     )
     assert request.in_link()["shown"] == "doubled"
-    assert mv.open_attention(attention.save(folder / "a.npz")).key == attention.key
+    assert mv.load_attention(attention.save(folder / "a.npz")).key == attention.key
     assert main(["attention", TEXT, "--model", "toy", "--quantity", "doubled", "--out", str(folder / "b.npz")]) == 0
-    assert mv.open_attention(folder / "b.npz").quantity == "doubled"
+    assert mv.load_attention(folder / "b.npz").quantity == "doubled"
     url = {"model": "toy", "text": TEXT, "shown": "doubled"}
     page, compared = PageSession(url), PageSession(url | {"show": "layer"}, "pages/20_compare.py")
     assert page.shown().header["quantity"] == "doubled"
@@ -110,7 +109,7 @@ def the_measure_is_found(folder: Path) -> None:
 
 def the_verb_is_found() -> None:
     """From a page, through the process with the models."""
-    from mha_viz.ui.caches import model_service
+    from mha_viz.app.service.caches import model_service
 
     assert model_service().cached(layers_of, Request("toy", TEXT)).result() == 2
 
@@ -125,8 +124,8 @@ def find(folder: Path) -> None:
 
 def ask_another_process() -> None:
     """Have pages ask a reader that imports the libraries itself."""
-    from mha_viz.reader import Reader
-    from mha_viz.ui import caches
+    from mha_viz.app.service import caches
+    from mha_viz.app.service.reader import Reader
 
     import_module("tests.page_session")  # whose readers are copies of the process
     caches._reader = caches.Once(Reader)

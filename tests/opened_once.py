@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from mha_viz.models import catalog, loading
-from mha_viz.models.loading import AnyModel
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading import loading
+from mha_viz.models.reading.loading import AnyModel
 
 COMES_ALONG = ("bundled", "own")  # kinds of models in the catalog
 

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.models.probe import place
+from mha_viz.models.reading.probe import place
 from mha_viz.text import Token, TokenizedText
 
 SENTENCE = "The animal didn't cross the street because it was too tired."

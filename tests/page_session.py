@@ -15,12 +15,12 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.app.service import caches
+from mha_viz.app.service.caches import Once
+from mha_viz.app.service.reader import Reader
+from mha_viz.app.widgets.navigation import LEAVING
+from mha_viz.app.widgets.parts import UNFORESEEN
 from mha_viz.files.assets import moved, page_files
-from mha_viz.reader import Reader
-from mha_viz.ui import caches
-from mha_viz.ui.caches import Once
-from mha_viz.ui.navigation import LEAVING
-from mha_viz.ui.parts import UNFORESEEN
 from tests.copies import CopiesOfThis
 from tests.packets import Unpacked, unpack
 from tests.waiting import PATIENCE
@@ -71,7 +71,7 @@ class PageSession:
             link = self.at.get("page_link")[0].proto
             self.at.query_params.clear()
             self.at.query_params.update(parse_qsl(link.query_string))
-            self.at.switch_page(str(page_files()[link.label])).run()
+            self.at.switch_page(str(page_files()[link.label.replace(" ", "_")])).run()
             self._check()
         assert LEAVING not in self.at.session_state
 

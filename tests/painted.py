@@ -7,10 +7,10 @@ from typing import Any, cast
 import numpy as np
 from playwright.sync_api import Locator, Page
 
+from mha_viz.app.serving.paths import COMPONENTS
 from mha_viz.browser.bundle import served_file
-from mha_viz.figures.frames import Recording, frames
-from mha_viz.figures.theme import LIGHT
-from mha_viz.serving.paths import COMPONENTS
+from mha_viz.figures.drawing.theme import LIGHT
+from mha_viz.figures.layout.frames import Recording, frames
 from tests.browser_tab import FRAMES
 from tests.screenshots import luminance, still
 
@@ -43,11 +43,14 @@ NOTE = """() => {
     return drawImage.apply(this, arguments);
   };
 }"""
-# Of each map: the number of its words, the labels of its rows and columns, and how far any of them is from the middle
-# of its row or column, on the screen. A map without words of its own is read by those of another: of the map in its row
-# of maps that names the rows, of the nearest one above it in its column of maps that names the columns.
+LARGE = 16  # pixels of a cell: maps with such cells have room for words
+# Of each map, but small ones beside large ones: the number of its words, the labels of its rows and columns, and how
+# far any of them is from the middle of its row or column, on the screen. A map without words of its own is read by
+# those of another: of the map in its row of maps that names the rows, of the nearest one above it in its column of maps
+# that names the columns.
 MEASURE = """(canvases) => {
-  const maps = canvases.filter((canvas) => canvas.checkVisibility() && canvas.painted?.cells).map((canvas) => {
+  const maps = canvases.filter((canvas) =>
+    canvas.checkVisibility() && canvas.painted?.cells && !canvas.closest(".others")).map((canvas) => {
     const { cells: { from, to, n }, texts, outside } = canvas.painted;
     const box = canvas.getBoundingClientRect();
     const scale = box.width / canvas.width;
@@ -70,7 +73,8 @@ MEASURE = """(canvases) => {
     Math.abs(place - map[axis][0] - ((i + 0.5) * (map[axis][1] - map[axis][0])) / n)));
   return maps.map((map) => {
     const [rows, columns] = [namesOf(map, "rows", "y"), namesOf(map, "columns", "x")];
-    return { n: map.n, rows: rows.length, columns: columns.length, aside: map.aside, outside: map.outside,
+    const cell = (map.y[1] - map.y[0]) / map.n;
+    return { n: map.n, cell, rows: rows.length, columns: columns.length, aside: map.aside, outside: map.outside,
       off: Math.max(off(map, rows, "y"), off(map, columns, "x")) };
   });
 }"""
@@ -94,8 +98,12 @@ def stand_beside_their_rows(page: Page, maps: str = MAPS, words: int | None = No
     page.evaluate(f"document.fonts.ready.then(() => {FRAMES})")
     measured = page.locator(maps).evaluate_all(MEASURE)
     assert measured
+    has_words = any(one["rows"] or one["columns"] for one in measured)
     for one in measured:
-        assert one["rows"] == one["columns"] == one["n"]
+        if has_words:
+            assert one["rows"] == one["columns"] == one["n"]
+        else:
+            assert one["cell"] < LARGE, "words that have less than 11 pixels are left out; the sentence stands beside"
         assert words is None or one["n"] == words
         assert one["off"] <= 1
         assert one["aside"] <= 1

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mha_viz.app.service import jobs
+from mha_viz.app.service.jobs import Job
+from mha_viz.app.service.reader import starting
+from mha_viz.app.serving.start import main
 from mha_viz.files.assets import HOME
-from mha_viz.models import hub
+from mha_viz.models.getting import hub
 from mha_viz.process import apart
-from mha_viz.reader import starting
-from mha_viz.serving.start import main
-from mha_viz.ui import jobs
-from mha_viz.ui.jobs import Job
 from tests.app_server import HELD
 
 _of_thread = threading.local()  # ``child``: the process that works for it

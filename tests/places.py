@@ -24,7 +24,6 @@ PLACES = {
     "compare, published": Place("pages/20_compare.py", {"tray": COMPARED, "show": "tray"}, "publish"),
     "compare, a word": Place("pages/20_compare.py", {"show": "word"}),
     "compare, models": Place("pages/20_compare.py", {"show": "models", "with": "toy"}),
-    "compare, the map": Place("pages/20_compare.py", {"show": "map"}),
     "roles": Place("pages/55_roles.py"),
     "roles, a head": Place("pages/55_roles.py", {"head": "L3H1", "kinds": "syntax"}),
     "roles, toy": Place("pages/55_roles.py", {"model": "toy"}),
@@ -34,9 +33,9 @@ PLACES = {
     "lab": Place("pages/50_why_heads_differ.py", {"numbers": "1"}),
     "lab, after a guess": Place("pages/50_why_heads_differ.py", {"guess": "apart"}),
     "lab, the count": Place("pages/50_why_heads_differ.py", {"experiment": "count", "step": "0"}),
-    "switch off": Place(None, {"off": "none", "more": "1"}),
-    "switch off, toy": Place(None, {"model": "toy", "off": "none", "more": "1"}),
-    "switch off, two heads": Place(None, {"off": "L3H1.L5H11", "how": "uniform", "more": "1"}),
+    "switch off": Place(None, {"off": "none"}),
+    "switch off, toy": Place(None, {"model": "toy", "off": "none"}),
+    "switch off, two heads": Place(None, {"off": "L3H1.L5H11", "how": "uniform"}),
     "lab, the toy": Place("pages/50_why_heads_differ.py", {"experiment": "toy", "numbers": "1", "tour": "2"}),
     "small tasks, a class": Place(
         "pages/50_why_heads_differ.py", {"class": "1", "experiment": "tasks", "task": "1", "answer": "L3H1"}
@@ -51,5 +50,4 @@ NOT_PRESSED = (
     "measure_file",
     "go_on",
     "search_links",
-    "ranked",
 )  # these start work that takes seconds; they have separate tests

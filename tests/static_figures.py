@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from mha_viz.attention import Head
-from mha_viz.drawing.marks import Drawing
-from mha_viz.figures.compare import compare
-from mha_viz.figures.difference import difference
-from mha_viz.figures.grid import grid
-from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.drawing.marks import Drawing
 from mha_viz.figures.layout import Size
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.view import View
+from mha_viz.figures.layout.compare import compare
+from mha_viz.figures.layout.difference import difference
+from mha_viz.figures.layout.grid import grid
+from mha_viz.figures.layout.heatmap import heatmap
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import View
 from tests.readings import reading
 
 H = Head(1, 2)

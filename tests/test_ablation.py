@@ -16,11 +16,11 @@ import torch
 from mha_viz.analysis import effects as analysis
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText, SettingError, UnknownHead
-from mha_viz.models import ablation
-from mha_viz.models.capture import Tap
-from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.probe import place
+from mha_viz.models.intervening import ablation
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.probe import place
 from mha_viz.request import Request
 from mha_viz.study import effects as study
 from tests import lanes, oracles, tiny_models

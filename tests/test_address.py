@@ -11,14 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mha_viz.app.url import address
+from mha_viz.app.url.address import (
+    LONG,
+    MAX_ENCODED,
+    MAX_OTHER,
+    VIEW,
+    Address,
+    CaseInLink,
+    accepted,
+    bounded,
+    fits,
+    read,
+)
 from mha_viz.attention import Head
 from mha_viz.errors import UnknownHead
-from mha_viz.figures.packet import packet
+from mha_viz.figures.layout.packet import packet
 from mha_viz.files.assets import page_files
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address
-from mha_viz.ui.address import LONG, MAX_ENCODED, MAX_OTHER, VIEW, Address, CaseInLink, accepted, bounded, fits, read
 from tests import hostile, lanes
 from tests.page_scripts import ask_packet
 from tests.page_session import PageSession
@@ -277,10 +288,10 @@ def test_a_run_of_a_page_reads_the_url_once(page: str, monkeypatch: pytest.Monke
 
         return call
 
-    for function in (address._given, address._address):
+    for function in (address._read_parameters, address._address):
         monkeypatch.setattr(address, function.__name__, counted(function))
     PageSession({"text": "The cat sat.", "model": "toy"}, f"pages/{page_files()[page].name}")
-    assert sorted(calls) == ["_address", "_given"]
+    assert sorted(calls) == ["_address", "_read_parameters"]
 
 
 def test_a_case_names_a_head_and_a_word_as_query_or_key() -> None:

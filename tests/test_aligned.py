@@ -10,9 +10,9 @@ import pytest
 from transformers import BertweetTokenizer, PhobertTokenizer, RobertaConfig, RobertaModel
 
 from mha_viz.errors import ModelUnsupported, TextError
-from mha_viz.models.aligned import LONGEST_WORD, AlignedTokenizer, spans_of_pieces
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import from_folder, one_stack
+from mha_viz.models.reading.aligned import LONGEST_WORD, AlignedTokenizer, spans_of_pieces
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import from_folder, one_stack
 from tests.tiny_unlisted import written
 
 ALIGNED: list[tuple[str, list[str], list[str]]] = [

@@ -15,19 +15,19 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
-from mha_viz.analysis.answers import BEST, cosines, divergences, listed
 from mha_viz.analysis.effects import agreement
 from mha_viz.attention import Head
+from mha_viz.attention.answers import BEST, cosines, divergences, listed
 from mha_viz.errors import EmptyText, ModelUnsupported, ReadingFailed, SettingError, TextError
-from mha_viz.models import answers
-from mha_viz.models.answers import question_about
-from mha_viz.models.capture import Tap
-from mha_viz.models.contributions import direct
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.decomposing.contributions import direct
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.gradients import gradient_weighted, importance
-from mha_viz.models.loading import load
-from mha_viz.models.probe import place
+from mha_viz.models.intervening.gradients import gradient_weighted, importance
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
+from mha_viz.models.reading.probe import place
 from mha_viz.request import COSINE, MASK, NEXT, Request
 from mha_viz.study import effects as study
 from tests import lanes, oracles
@@ -203,7 +203,7 @@ def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
     assert question_about(bert, "The [MASK] was [MASK].", place=second).place == second
     with pytest.raises(SettingError, match="Token 1 is not masked"):
         question_about(bert, "The [MASK] was [MASK].", place=1)
-    with pytest.raises(TextError, match=r"“antidisestablishment” is \d+ pieces"):
+    with pytest.raises(TextError, match=r"“antidisestablishment” is \d+ tokens"):
         question_about(gpt, "The animal", word="antidisestablishment")
     with pytest.raises(TextError, match="not in the vocabulary"):
         question_about(bert, "The [MASK].", word="ø")
@@ -215,7 +215,7 @@ def test_what_cannot_be_asked_is_said(minilm: Encoder, tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_a_model_whose_files_lack_the_weights_for_words_says_so(family: str, tiny: Tiny) -> None:
-    with pytest.raises(ModelUnsupported, match=r"its files have no weights for that \(such as (cls|lm_head)"):
+    with pytest.raises(ModelUnsupported, match=r"its files lack the weights for that \(such as (cls|lm_head)"):
         question_about(tiny(family), sentence(family))
     assert question_about(tiny(family), sentence(family), other=OTHER).kind == COSINE
 

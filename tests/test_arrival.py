@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.ui.parts import UNFORESEEN
+from mha_viz.app.widgets.parts import UNFORESEEN
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead
 from mha_viz.model_names import short_name
 from mha_viz.text import Token, TokenizedText
+from mha_viz.view.quantities import QUANTITIES
 
 # "[CLS] un ##kind dog [SEP]": a word of two pieces, a word of one, two special tokens.
 TOKENS = (

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.measures import averages
-from mha_viz.analysis.metrics import measure_all
+from mha_viz.analysis.metrics import averages, measure_all
+from mha_viz.app.widgets import download_panel
 from mha_viz.figures.layout import Size
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui import download_panel
+from mha_viz.models.reading.encoder import Encoder
 from tests.page_session import PageSession
 
 LINES = ("The cat sat on the mat.", "It rains.", "Dogs bark loudly at night, don't they?")

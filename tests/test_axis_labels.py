@@ -14,15 +14,14 @@ import numpy as np
 import pypdfium2
 import pytest
 
-from mha_viz import exports
-from mha_viz import figure as draw
+from mha_viz import figures as draw
 from mha_viz.attention import Attention
 from mha_viz.cli.figure import KINDS
-from mha_viz.drawing.marks import CellPicture, Drawing, Rect, Text
-from mha_viz.figure.figure import Figure
-from mha_viz.figures.effects import token_bars
-from mha_viz.figures.packet import packet
-from mha_viz.figures.theme import LIGHT
+from mha_viz.figures import files
+from mha_viz.figures.drawing.marks import CellPicture, Drawing, Rect, Text
+from mha_viz.figures.drawing.theme import LIGHT
+from mha_viz.figures.figure import Figure
+from mha_viz.figures.layout.packet import packet
 
 NAMES = ["[CLS]", "the", "ord", "##ina", "##ry", "word", "[SEP]"]
 PIECES = ("ord", "##ina", "##ry")
@@ -77,7 +76,7 @@ def test_a_piece_keeps_its_mark_in_every_file_of_every_kind(kind: str) -> None:
     figure = DRAWN[kind](split(), unit="pieces")
     assert {".svg", ".pdf", ".html", ".csv"} <= set(figure.suffixes)
     for suffix in figure.suffixes:
-        if suffix == ".html" or (kind in WITHOUT_TOKENS and suffix in exports.drawing_suffixes()):
+        if suffix == ".html" or (kind in WITHOUT_TOKENS and suffix in files.drawing_suffixes()):
             continue  # a page packs its tokens: the test of packets
         if suffix == ".png":
             assert set(PIECES) <= set(figure.drawing.texts())
@@ -88,9 +87,9 @@ def test_a_piece_keeps_its_mark_in_every_file_of_every_kind(kind: str) -> None:
         assert not re.search(r"(?<![#\w])(ina|ry)\b", text.replace("ordinary", "")), suffix
 
 
-@pytest.mark.parametrize("suffix", exports.suffixes())
+@pytest.mark.parametrize("suffix", files.suffixes())
 def test_a_piece_keeps_its_mark_in_every_file_of_a_reading(suffix: str) -> None:
-    text = words_in(exports.to_bytes(split(), suffix), suffix)
+    text = words_in(files.to_bytes(split(), suffix), suffix)
     for piece in PIECES:
         assert piece in text
 
@@ -202,12 +201,6 @@ def test_where_all_labels_have_room_there_is_no_tick_and_no_note(kind: str) -> N
 def test_a_held_token_has_its_label_among_thinned_ones(kind: str) -> None:
     drawing = DRAWN[kind](long(100), pin="q50", width_mm=85).drawing
     assert "t50" in [m.text for m in labels_of(drawing, True)]
-
-
-def test_bars_of_many_tokens_name_each_kth_and_say_so() -> None:
-    few, many = (token_bars([f"t{i}" for i in range(n)], np.ones(n), LIGHT).plots[0].x for n in (30, 100))
-    assert (len(few.at or ()), few.title) == (30, "")
-    assert (len(many.at or ()), many.title) == (34, "every 3rd token is named")
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "links", "compare", "difference"])

@@ -14,9 +14,9 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks import back_messages as made
 from benchmarks.watched import LETS_IN, watched
-from mha_viz.serving import session_limit
-from mha_viz.serving.back_messages import RULES, cost
-from mha_viz.serving.session_limit import _Paced
+from mha_viz.app.serving import session_limit
+from mha_viz.app.serving.back_messages import RULES, cost
+from mha_viz.app.serving.session_limit import _Paced
 from tests.web_session import run
 
 pytestmark = pytest.mark.app

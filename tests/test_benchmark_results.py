@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pytest
-
-from benchmarks.results import MOST_VALUES, Row, Sample, Target, as_json, compared, shortfalls, summary, write
-
-RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
+from benchmarks.results import MOST_VALUES, Row, Sample, Target, compared, shortfalls, write
 
 
 def test_percentiles_are_values_that_were_taken() -> None:
@@ -51,14 +46,3 @@ def test_one_table_says_what_falls_short_and_what_takes_longer_than_stored(tmp_p
         *(" falls short ", " falls short ")
     ]
     assert shortfalls(tmp_path / "short", ["none"], before)[0].startswith("Nothing falls short")
-
-
-@pytest.mark.parametrize("name", sorted(file.name for file in RESULTS.glob("*.json")))
-def test_every_file_of_results_is_as_this_version_writes_it(name: str) -> None:
-    text = (RESULTS / name).read_text("utf-8")
-    assert as_json(json.loads(text)) == text
-    assert len(text) < 100_000
-
-
-def test_the_page_of_results_is_that_of_the_files() -> None:
-    assert (RESULTS / "README.md").read_text("utf-8") == summary(RESULTS)

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from mha_viz.ui.lab.questions import questions
+from mha_viz.app.lab.questions import questions
 from tests import forced_colours, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import DESKTOP, FRAMES, PHONE, BrowserTab
@@ -64,7 +64,7 @@ PAGES = (
     Visited(
         "/",
         "L3H1 · “The animal didn't cross the street becau…” · mha_viz",
-        read=[".heat canvas", ".links canvas"],
+        read=[".heat canvas"],
     ),
     Visited(
         "/?roles=on&tour=1&head=L0H2",
@@ -81,7 +81,7 @@ PAGES = (
         "Roles · L1H2 · Toy, trained on the built-in grammar · mha_viz",
         forced=[chosen("buttons and pills"), forced_colours.bars],
     ),
-    Visited("/why_heads_differ?experiment=toy&tour=4", shows="Which roles do heads find by themselves?", maps=True),
+    Visited("/why_heads_differ?experiment=toy&tour=4", shows="Which roles do heads learn by themselves?", maps=True),
     Visited(
         "/inside_a_head?step=softmax&head=L3H1",
         forced=[chosen("steps", "heads of a block"), forced_colours.switch],
@@ -89,7 +89,7 @@ PAGES = (
     Visited("/switch_off?off=L3H1"),
     Visited(
         "/why_heads_differ?experiment=penalty&guess=fewer&tour=3&numbers=1",
-        "Why heads differ · Penalty · mha_viz",
+        "Why heads differ · Pushed apart · mha_viz",
         shows="How alike the heads are",
         forced=[forced_colours.numbers_that_are_colours],
         maps=True,
@@ -161,7 +161,8 @@ def _says_what_it_shows(page: Page, visited: Visited) -> None:
         expect(page).to_have_title(visited.title)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
     expect(page.get_by_role("heading").first).to_have_js_property("tagName", "H1")
-    expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Roles")).to_have_count(1)
+    if "class=1" not in visited.path:  # where the pages are behind a button at the edge
+        expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Roles")).to_have_count(1)
     if visited.shows:
         expect(page.get_by_text(visited.shows).first).to_be_attached()
 
@@ -205,13 +206,15 @@ def _open_everything(page: Page) -> None:
         _a_slash_begins_a_search(page)
     elif "/about" in page.url and page.get_by_role("button", name="QR code").is_visible():
         page.get_by_role("button", name="QR code").click()
+        page.mouse.move(2, 2)  # or Streamlit's tooltip of the button comes, outside of any landmark
+        expect(page.get_by_role("tooltip")).to_have_count(0)
 
 
 def _a_slash_begins_a_search(page: Page) -> None:
     _a_slash_leads_to_the_search(page)
     page.keyboard.type("object")
     answer = page.get_by_role("region", name="Heads that answer").get_by_role("link").first
-    expect(answer).to_contain_text("baseline")
+    expect(answer).to_contain_text("94.4%")  # of the baseline
 
 
 def _a_slash_leads_to_the_search(page: Page) -> None:

@@ -109,7 +109,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with the profiles of two steps of a training."""
     place = tmp_path_factory.mktemp("training")
     (place / "a.txt").write_text("the dog saw the girl .\nshe saw the dog .\n", "utf-8")
-    mv.profiles([place / "a.txt"], ["toy@0", "toy@400"], out=place / "out")
+    mv.roles.profile_all([place / "a.txt"], ["toy@0", "toy@400"], out=place / "out")
     with AppServer(place, MHA_VIZ_PROFILES=str(place / "out")) as server:
         yield server.url
 

@@ -13,8 +13,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from mha_viz.attention import Attention, Head
-from mha_viz.figure import Figure, kinds
-from mha_viz.figures.theme import THEMES, palette
+from mha_viz.figures import Figure, kinds
+from mha_viz.figures.drawing.theme import THEMES, palette
 from tests.cells import Colours, Numbers, numbers_of, on_bar
 from tests.painted import NOTE
 from tests.readings import long_reading, reading
@@ -31,8 +31,12 @@ CELLS = """(canvas) => {
   const scale = box.width / canvas.width;
   return [box.left + from.x * scale, box.top + from.y * scale, box.left + to.x * scale, box.top + to.y * scale];
 }"""
-MAPS = {"explore": ".heat canvas", "compare": ".panel .tall canvas:not(.over)", "difference": ".map canvas:not(.over)"}
-BARS = {"compare": ".compare > .scale .ramp", "difference": ".difference .ramp"}
+MAPS = {
+    "explore": ".heat canvas",
+    "compare": ".panel .tall canvas:not(.over)",
+    "difference": ".difference canvas:not(.over)",
+}
+BARS = {"compare": ".top .scale .ramp", "difference": ".difference .ramp"}
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ import pypdfium2
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from mha_viz.app.url import comparison
+from mha_viz.app.url.address import examples
+from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Head
 from mha_viz.request import Request
-from mha_viz.ui import comparison
-from mha_viz.ui.address import examples
-from mha_viz.ui.comparison import Pin
 from tests.browser_tab import PHONE, BrowserTab
 from tests.late_server import LateServer
 
@@ -61,18 +61,21 @@ def test_heads_go_from_explore_to_the_compared_heads(visitor: BrowserTab) -> Non
     visitor.asked(off=None)
     visitor.drawn()
     a_head_of_the_grid_is_added_by_its_key(visitor, [without])
-    page.get_by_role("combobox", name="Shown").select_option("rollout")
+    visitor.grid.click(position=visitor.head_at(2, 4), modifiers=["Shift"])
+    pins = [without, *(Pin(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(2, 4)))]
+    visitor.asked(tray=comparison.write(pins))
+    expect(visitor.title).to_have_text("L3H1 (4-2)")  # the open head stays
+    page.get_by_role("combobox", name="Quantity").select_option("rollout")
     visitor.asked(shown="rollout")
     expect(page.locator(".one h2")).to_have_text("After layer 5, all heads together")
     page.get_by_text("+ Compare").click()
-    expect(page.get_by_text("Layer 5 was added to the compared heads")).to_be_visible()
-    pins = [without, *(Pin(Request("minilm", FIRST), head) for head in (Head(3, 2), Head(5, 0)))]
-    visitor.asked(tray=comparison.write(pins))
+    expect(page.get_by_text("Added Layer 5 to My heads")).to_be_visible()
+    visitor.asked(tray=comparison.write([*pins, Pin(Request("minilm", FIRST), Head(5, 0))]))
     visitor.read("Cats sleep.")  # the compared heads outlive the text that they came from
-    page.get_by_role("link", name="Compare (3)").click()
-    expect(panels(page)).to_have_count(3)
+    page.get_by_role("link", name="Compare (4)").click()
+    expect(panels(page)).to_have_count(4)
     assert "without L0H1: uniform" in panel(page, 0)
-    assert "rollout" in panel(page, 2)
+    assert "rollout" in panel(page, 3)
     page.go_back()
     visitor.drawn()
     expect(visitor.field).to_have_value("Cats sleep.")
@@ -133,15 +136,12 @@ def test_a_link_is_opened_and_other_comparisons_are_chosen(visitor: BrowserTab) 
     all_compared_heads_are_downloaded(page)
     a_word_is_replaced_in_place(visitor)
     the_head_that_carries_the_difference_is_held_by_keyboard(visitor)
-    a_point_of_the_map_is_chosen(visitor)
-    visitor.resize(PHONE)
-    a_narrow_page_shows_the_map_upright(page)
 
 
 def two_panels_open_with_their_difference(page: Page) -> None:
     """Their link does not mention it."""
     expect(panels(page)).to_have_count(2)
-    expect(page.get_by_text("Jensen–Shannon").first).to_be_visible()
+    expect(page.get_by_text("100% = no overlap").first).to_be_visible()
     expect(page.get_by_text("tired / wide").first).to_be_visible()
 
 
@@ -158,19 +158,19 @@ def a_word_pointed_at_is_shown_in_every_panel(page: Page) -> None:
 
 def all_compared_heads_are_downloaded(page: Page) -> None:
     page.get_by_text("Download", exact=True).click()
-    everything = page.get_by_role("button", name="All compared heads")
+    everything = page.get_by_role("button", name="All of My heads")
     everything.wait_for()
     settled(page)
     with page.expect_download() as started:
         everything.click()
     with zipfile.ZipFile(io.BytesIO(Path(started.value.path()).read_bytes())) as file:
         assert file.testzip() is None
-        assert "2-L3H1-links.svg" in file.namelist()
+        assert "2_L3H1-links_the-animal-didnt-cross.svg" in file.namelist()
 
 
 def a_word_is_replaced_in_place(visitor: BrowserTab) -> None:
     page = visitor.page
-    page.get_by_role("radio", name="A word replaced").click()
+    page.get_by_role("radio", name="Swap a word").click()
     visitor.asked(show="word")
     field = page.get_by_label("Change a word, then press Enter")
     expect(field).to_have_value(WIDE)
@@ -227,32 +227,6 @@ def test_back_on_a_slow_line_is_drawn_although_the_browser_has_forgotten_the_cha
     expect(held).to_have_attribute("data-head", "L4H1")
 
 
-def a_point_of_the_map_is_chosen(visitor: BrowserTab) -> None:
-    page = visitor.page
-    page.get_by_role("radio", name="Map of all heads").click()
-    visitor.asked(show="map")
-    points = page.locator(".st-key-map_box .js-plotly-plot .scatterlayer .point")
-    expect(points).to_have_count(72)
-    page.locator(".st-key-map_box .js-plotly-plot .nsewdrag").first.wait_for()
-    settled(page)
-    box = points.first.bounding_box()  # L0H0, which is separate from the others
-    assert box
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    visitor.asked(head="L0H0")
-    expect(page.get_by_text("Least different from L0H0")).to_be_visible()
-
-
-def a_narrow_page_shows_the_map_upright(page: Page) -> None:
-    upright = ".st-key-map_standing_box .js-plotly-plot .scatterlayer"
-    expect(page.locator(upright).locator(".point")).to_have_count(72)
-    expect(page.locator(".st-key-map_box")).to_be_hidden()
-    page.wait_for_function(
-        "map => { const box = document.querySelector(map).getBoundingClientRect();"
-        " return box.width > 230 && box.height > 380 }",
-        arg=upright,
-    )
-
-
 EDGES = """all => all.map(button => {
   const style = getComputedStyle(button);
   return new Set(["Top", "Right", "Bottom", "Left"].map(side => style[`border${side}Color`])).size;
@@ -263,10 +237,9 @@ def test_a_phone_shows_each_comparison_without_scrolling_sideways(newcomer: Call
     visitor = newcomer(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
     page = visitor.visit("/compare", tray=TWO)
     drawn = {
-        "Compared heads": panels(page),
+        "My heads": panels(page),
         "A whole layer": page.get_by_text("The 12 heads of layer"),
-        "A word replaced": page.get_by_label("Change a word, then press Enter"),
-        "Map of all heads": page.locator(".js-plotly-plot"),
+        "Swap a word": page.get_by_label("Change a word, then press Enter"),
     }
     for name, part in drawn.items():
         page.get_by_role("radio", name=name).tap()
@@ -304,5 +277,5 @@ def downloaded(page: Page, suffix: str) -> bytes:
     settled(page)
     with page.expect_download() as started:
         page.get_by_role("button", name=suffix, exact=True).click()
-    assert started.value.suggested_filename == f"heatmap-L3H1.{suffix.lower()}"
+    assert started.value.suggested_filename == f"L3H1_the-animal-didnt-cross.{suffix.lower()}"
     return Path(started.value.path()).read_bytes()

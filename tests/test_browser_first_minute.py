@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.chromium import Traffic
+from mha_viz.app.url.address import examples
 from mha_viz.browser import bundle
-from mha_viz.figures.theme import DARK, LIGHT
-from mha_viz.ui.address import examples
+from mha_viz.figures.drawing.theme import DARK, LIGHT
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab
 from tests.waiting import until
 
@@ -94,7 +94,7 @@ def test_a_first_visit(newcomer: Callable[..., BrowserTab]) -> None:
     _drawings_say_what_they_show(visitor)
     _the_page_says_what_it_is_and_how_to_begin(visitor)
     _escape_closes_the_examples_and_then_lets_go(visitor)
-    _roles_wait_to_be_asked_for_and_are_remembered(visitor)
+    _roles_wait_to_be_asked_for_by_the_address(visitor)
     _no_shape_is_left_on_the_next_page(visitor)
     _the_keys_can_be_given_up(visitor.page)
 
@@ -128,8 +128,11 @@ def _the_shape_of_the_page_is_shown_and_less_than_2_megabytes_come(visitor: Brow
 
 
 def _the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:
-    for canvas in (visitor.grid, visitor.links, visitor.heat):
+    for canvas in (visitor.grid, visitor.heat):
         assert visitor.pixels(canvas)[1] > 20
+    expect(visitor.links).to_be_hidden()  # the arcs over the sentence show them
+    expect(visitor.page.locator(".bows path")).to_have_count(1)  # of the held word
+    expect(visitor.page.locator(".caption")).to_have_text("L3H1: pronoun → what it refers to")
     expect(visitor.field).to_have_value(FIRST)
     expect(visitor.title).to_have_text("L3H1 (4-2)")
     expect(visitor.readout).to_contain_text("it attends to animal 0.677")
@@ -141,7 +144,9 @@ def _the_first_picture_comes_without_a_click(visitor: BrowserTab) -> None:
 
 def _the_grid_shows_every_head_and_marks_the_opened_one(visitor: BrowserTab) -> None:
     page = visitor.page
-    expect(page.locator(".overview header")).to_contain_text("6 layers × 12 heads")
+    heading = page.locator(".overview h2")
+    expect(heading).to_have_text("72 heads read the same sentence. Why do they differ? →")
+    assert (heading.get_attribute("title") or "").startswith("6 layers × 12 heads. ")
     expect(page.locator(".marks .opened")).to_have_count(1)
     box, sheet = visitor.grid.bounding_box(), page.locator(".grid").bounding_box()
     assert box
@@ -151,10 +156,15 @@ def _the_grid_shows_every_head_and_marks_the_opened_one(visitor: BrowserTab) -> 
 
 
 def _drawings_say_what_they_show(visitor: BrowserTab) -> None:
+    page = visitor.page
+    page.locator(".drawing > summary").click()
+    page.get_by_role("checkbox", name="Token links").check()
     for canvas, kind in ((visitor.heat, "Heatmap"), (visitor.links, "Token links")):
         label = canvas.get_attribute("aria-label") or ""
         assert label.startswith(f"{kind} of L3H1. it attends to animal 0.677")
     assert "Arrow keys" in (visitor.grid.get_attribute("aria-label") or "")
+    page.get_by_role("checkbox", name="Token links").uncheck()
+    expect(visitor.links).to_be_hidden()
 
 
 def _the_page_says_what_it_is_and_how_to_begin(visitor: BrowserTab) -> None:
@@ -173,22 +183,20 @@ def _escape_closes_the_examples_and_then_lets_go(visitor: BrowserTab) -> None:
     expect(visitor.readout).to_contain_text("Strongest link")
 
 
-def _roles_wait_to_be_asked_for_and_are_remembered(visitor: BrowserTab) -> None:
+def _roles_wait_to_be_asked_for_by_the_address(visitor: BrowserTab) -> None:
     badges = visitor.page.locator(".marks .badges")
     expect(badges).to_have_count(0)
     visitor.unfold()
-    visitor.page.get_by_label("Known roles").check()
+    visitor.page.get_by_label("Label roles").check()
     expect(badges.nth(10)).to_be_attached()
     visitor.asked(roles="on")  # so that others see them too
     visitor.page.go_back()
     visitor.asked(roles=None)
     expect(badges).to_have_count(0)
-    expect(visitor.page.get_by_label("Known roles")).not_to_be_checked()
+    expect(visitor.page.get_by_label("Label roles")).not_to_be_checked()
     visitor.page.go_forward()
     expect(badges.nth(10)).to_be_attached()
-    visitor.explore()  # the browser remembers
-    expect(badges.nth(10)).to_be_attached()
-    visitor.explore(roles="off")  # a link takes precedence
+    visitor.explore()  # nothing but the address says so
     expect(badges).to_have_count(0)
 
 
@@ -203,7 +211,7 @@ def _no_shape_is_left_on_the_next_page(visitor: BrowserTab) -> None:
 def _the_keys_can_be_given_up(page: Page) -> None:
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Keys").click()
-    page.get_by_label("Use /, ? and x as keys everywhere on a page").uncheck()
+    page.get_by_label("Use the keys /, ? and x everywhere on a page").uncheck()
     page.keyboard.press("Escape")
     page.reload()
     search = page.get_by_role("searchbox", name="Find a head")
@@ -225,8 +233,12 @@ def test_the_heads_of_a_first_visit_take_turns_until_somebody_acts(newcomer: Cal
     ends = visitor.page.locator(".bows path").evaluate_all(ENDS)  # of the arcs under the sentence
     assert len(ends) >= 11
     assert all(end < start for start, end in ends), "each word looks back"
+    expect(visitor.page.locator(".caption")).to_have_text("L0H2 looks one token back.")
     expect(visitor.title).to_have_text("L2H8 (3-9)")
-    expect(visitor.readout).to_contain_text("the attends to street")  # its noun
+    expect(visitor.readout).to_contain_text("the attends to street")
+    expect(visitor.page.locator(".caption")).to_have_text("L2H8 links a determiner to its noun.")
+    expect(visitor.page.locator(".bows path")).to_have_count(1)
+    assert visitor.page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") < 0.001
     visitor.page.keyboard.press("Shift")
     stays = visitor.title.inner_text().split()[0]
     visitor.asked(head=stays)
@@ -237,9 +249,8 @@ def test_the_heads_of_a_first_visit_take_turns_until_somebody_acts(newcomer: Cal
     visitor.asked(head="L5H2")
     expect(look.get_by_role("button", name="Open L3H1")).to_be_visible()
     assert look.bounding_box() == stood
-    assert visitor.page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") < 0.001
-    visitor.explore(head="L0H2")
-    expect(visitor.page.locator(".bows path")).to_have_count(0)
+    visitor.explore(head="L0H2", text="Cats sleep here.")
+    expect(visitor.page.locator(".bows path")).to_have_count(3)  # of every sentence
     _other_units_and_special_tokens_fade(visitor)
 
 
@@ -250,7 +261,7 @@ def test_a_narrow_window_has_room_for_arcs_below_each_line(
     newcomer: Callable[..., BrowserTab], viewport: ViewportSize, lines: int
 ) -> None:
     visitor = newcomer(viewport=viewport, has_touch=True, is_mobile=True)
-    visitor.visit("/")
+    visitor.visit("/", head="L0H2")
     visitor.drawn()
     arcs = visitor.page.locator(".bows path")
     expect(arcs.nth(5)).to_be_attached()
@@ -376,7 +387,7 @@ def _a_projector_is_used_and_500_words_begin_readable(visitor: BrowserTab) -> No
     page = visitor.page
     assert _step(visitor) >= 60
     expect(page.locator(".begun")).to_contain_text(
-        "the strongest links, of a word its three, special tokens hidden, colours per row."
+        "special tokens hidden, the three strongest links per word, colours per row."
     )
     expect(page.locator(".controls .choice", has_text="Links").locator("select")).to_have_value("top")
     assert visitor.heat.evaluate(INKED) > 0.4
@@ -384,11 +395,11 @@ def _a_projector_is_used_and_500_words_begin_readable(visitor: BrowserTab) -> No
 
 def _every_weight_is_shown_on_request(visitor: BrowserTab) -> None:
     page = visitor.page
-    page.get_by_role("button", name="Show everything").click()
+    page.get_by_role("button", name="Show all weights").click()
     visitor.asked(special="keep", links="all", scale="fixed")
-    expect(page.locator(".begun")).to_contain_text("Every weight of a long text is shown")
+    expect(page.locator(".begun")).to_contain_text("All weights of this long text are shown")
     assert visitor.heat.evaluate(INKED) < 0.25
-    page.get_by_role("button", name="Show the strongest links only").click()
+    page.get_by_role("button", name="Show only the strongest links").click()
     visitor.asked(special=None, links=None, scale=None)
 
 

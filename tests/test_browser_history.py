@@ -74,7 +74,7 @@ def _the_server_keeps_nothing_that_was_typed(server: AppServer) -> None:
 
 def _the_history_can_be_forgotten(visitor: BrowserTab) -> None:
     page = visitor.page
-    page.get_by_role("button", name="Clear the history").click()
+    page.get_by_role("button", name="Clear history").click()
     expect(page.get_by_role("button", name="History")).to_be_hidden()
     assert page.evaluate(f"localStorage.getItem({KEY!r})") is None
 

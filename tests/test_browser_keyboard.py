@@ -94,30 +94,35 @@ def test_a_sentence_is_read_and_shared_by_keyboard_alone(visitor: BrowserTab) ->
     expect(page.get_by_role("link", name="Compare (1)")).to_be_visible()
     stays_on(page, "+ Compare")
 
+    go_to(page, "Drawing")
+    press("Enter")
     go_to(page, "Token links")
+    press("Space")
+    go_to(page, "Token links of")
     press("ArrowDown")
     press("Enter")
     visitor.asked(pin="q1")
     expect(visitor.readout).to_contain_text("The attends to ")
-    stays_on(page, "Token links")
+    stays_on(page, "Token links of")
     go_to(page, "About", "Shift+Tab")
     press("Shift+Tab")
     assert focused(page) == "More"
     press("Enter")
     stays_on(page, "Copy link")
-    ways = {"ArrowUp": "Class view", "ArrowDown": "Copy link", "End": "Class view", "Home": "Copy link"}
+    last = "Lesson: What do heads do?"
+    ways = {"ArrowUp": last, "ArrowDown": "Copy link", "End": last, "Home": "Copy link"}
     for key, item in ways.items():
         press(key)
         stays_on(page, item)
     press("Enter")
-    expect(page.get_by_text("Only this computer can open the link.")).to_be_visible()
+    expect(page.get_by_text("This link works on this computer only.")).to_be_visible()
     copied = parse_qs(urlsplit(page.evaluate("navigator.clipboard.readText()")).query)
     assert (copied["head"], copied["pin"]) == (["L4H2"], ["q1"])
     go_to(page, "save one interactive HTML file")
     press("Enter")
     stays_on(page, "Download")
-    expect(page.get_by_role("button", name="HTML, interactive")).to_be_visible()
-    go_to(page, "HTML, interactive")
+    expect(page.get_by_role("button", name="Interactive HTML")).to_be_visible()
+    go_to(page, "Interactive HTML")
     press("Escape")
     visitor.asked(pin=None)  # nothing else was open
     press("/")
@@ -145,45 +150,45 @@ def test_escape_closes_what_a_button_has_opened_and_leads_back_to_it(visitor: Br
     visitor.asked(pin=None)
 
 
-def test_a_head_is_switched_off_and_on_by_keyboard_alone(visitor: BrowserTab) -> None:
-    page, press = visitor.visit("/switch_off"), visitor.page.keyboard.press
-    expect(page.get_by_text("A small effect does not make")).to_be_visible()
+def test_heads_are_switched_off_by_keyboard_alone(visitor: BrowserTab) -> None:
+    page, press = visitor.visit("/switch_off", off="L0H1"), visitor.page.keyboard.press
+    expect(page.get_by_text("Removing L5H11 (6-12) changes the sentence vector most here")).to_be_visible()
     expect(page.locator("a[aria-current=page]")).to_be_visible()  # the page's own script has come
-    go_to(page, "Heads that are off")
+    go_to(page, "Choose heads")
+    press("Enter")
+    expect(page.get_by_text("A small effect does not make")).to_be_visible()
+    go_to(page, "Heads switched off")
     page.keyboard.type("L3H1")
     press("Enter")
-    visitor.asked(off="L3H1")  # that head, and not L3H10 and L3H11
-    expect(page.get_by_role("heading", name="Without L3H1 (4-2)")).to_be_visible()
-    stays_on(page, "Heads that are off")
-    go_to(page, "nothing")
+    visitor.asked(off="L0H1.L3H1")  # that head, and not L3H10 and L3H11
+    expect(page.get_by_text("Removing L0H1 and L3H1 together")).to_be_visible()
+    stays_on(page, "Heads switched off")
+    go_to(page, "zeros")
     press("ArrowRight")
     press("ArrowRight")
     press("Space")
     visitor.asked(how="uniform")
-    stays_on(page, "even attention")
+    stays_on(page, "uniform attention")
     go_to(page, "A whole layer")
     press("ArrowDown")
     press("Enter")
-    expect(page.get_by_role("heading", name="Without 13 heads")).to_be_visible()
+    expect(page.get_by_text("Removing 13 heads together")).to_be_visible()
     stays_on(page, "A whole layer")
-    go_to(page, "Switch all heads on")
-    press("Enter")
-    visitor.asked(off="none", how="uniform")
-    expect(page.get_by_text("A small effect does not make")).to_be_visible()
-    page.get_by_text("A small effect does not make").click()  # beside all controls
     press("Escape")
-    expect(page.locator("main:focus-visible")).to_have_css("outline-style", "none")
+    expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
+    stays_on(page, "Choose heads")
 
 
 def test_arrows_between_heads_are_a_list_for_the_keyboard(visitor: BrowserTab) -> None:
     page, words = visitor.page, "dog+river+anna+green+king+cat"
     page.goto(f"{visitor.url}/?model=repeater&head=L0H1&text={words}+{words}")
     page.locator("summary", has_text="Drawing").click()
-    page.get_by_label("Composition", exact=True).press("Space")
-    first = page.get_by_label("Composition: arrows between heads").get_by_role("button").first
-    expect(first).to_have_accessible_name(re.compile(r"^L0H0 has [5-9].*% of the scores of L1H\d, by its key"))
+    page.get_by_role("checkbox", name="Arrows between heads").press("Space")
+    first = page.get_by_label("Arrows between heads").get_by_role("button").first
+    share = re.compile(r"^L0H0 contributes [5-9].*% of the scores of L1H\d, through its key")
+    expect(first).to_have_accessible_name(share)
     assert parse_qs(urlsplit(page.url).query)["arrows"] == ["on"]
-    expect(page.locator(".composed [role=status]")).to_have_text("L0H1 has none.")
+    expect(page.locator(".composed [role=status]")).to_have_text("L0H1 has no arrows.")
     first.focus()
     expect(page.locator(".arrows .near")).to_have_count(1)
     listed = page.locator(".composed ol")

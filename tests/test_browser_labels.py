@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 import mha_viz as mv
-from mha_viz.models.encoder import Encoder
-from mha_viz.training.lab import EXPERIMENTS
-from mha_viz.ui.lab.small_tasks import small_tasks
+from mha_viz.app.lab.small_tasks import small_tasks
+from mha_viz.lab.lab import EXPERIMENTS
+from mha_viz.models.reading.encoder import Encoder
 from tests.browser_tab import BrowserTab
 from tests.painted import NOTE, stand_beside_their_rows
 

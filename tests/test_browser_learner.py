@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.training import toy_maps
-from mha_viz.training.lab import EXPERIMENTS
-from mha_viz.ui import navigation
-from mha_viz.ui.lab import learning
-from mha_viz.ui.lab.small_tasks import small_tasks
+from mha_viz.app.lab import learning
+from mha_viz.app.lab.small_tasks import small_tasks
+from mha_viz.app.widgets import navigation
+from mha_viz.lab import toy_maps
+from mha_viz.lab.lab import EXPERIMENTS
 from tests import lanes
 from tests.browser_tab import FINGERPRINT, FRAMES, PHONE, BrowserTab
 from tests.late_server import LateServer
@@ -57,9 +57,23 @@ EACH_IS_SEEN = f"(selectors) => ({SEEN})(selectors).every(([, , top, , bottom]) 
 FIRST_IS_SEEN = f"(selectors) => ({SEEN})(selectors).slice(0, 1).some(([, , top, , bottom]) => bottom - top > 99)"
 
 
+def test_another_step_begins_in_sight_and_with_its_answer_closed(visitor: BrowserTab) -> None:
+    page = visitor.visit("/why_heads_differ", experiment="cut")
+    answer = page.locator('[class*="st-key-answer_of_"] details')
+    answer.locator("summary").click()
+    expect(answer).to_have_attribute("open", "")
+    page.get_by_text("Are layers parallel, as heads are?").click()
+    page.get_by_role("button", name="→ Watch two layers").click()
+    title = page.get_by_role("heading", name="How do heads of two layers work together?")
+    expect(title).to_be_in_viewport()
+    expect(title).to_be_focused()
+    expect(answer).not_to_have_attribute("open", "")
+
+
 def test_the_link_to_small_tasks_leads_to_the_task(visitor: BrowserTab) -> None:
     page = visitor.explore()
-    page.get_by_role("link", name="Small tasks").click()
+    page.get_by_role("link", name="Why do they differ?").click()
+    page.get_by_role("radio", name=re.compile("Small tasks")).click()
     task = page.get_by_role("heading", name=small_tasks()[0].task)
     expect(task).to_be_in_viewport()
     expect(page.locator(".mha-player canvas").first).to_be_in_viewport()
@@ -110,7 +124,7 @@ def test_the_tour_is_walked_by_keyboard_and_back(newcomer: Callable[..., Browser
     tab_to(page, "Tour")
     page.keyboard.press("Enter")
     expect(visitor.title).to_have_text("L0H2 (1-3)")  # on the page that is open
-    expect(page.get_by_text("The open one looks at the word before")).to_be_visible()
+    expect(page.get_by_text("This head always looks one word back")).to_be_visible()
     step_of_six = page.locator(".st-key-tour")
     for at, step in enumerate(navigation.steps(), start=1):
         expect(step_of_six).to_contain_text(f"{at} of 6")
@@ -160,7 +174,7 @@ def test_a_training_runs_and_another_is_stopped(visitor: BrowserTab, server: App
         expect(page.get_by_text("Default run, saved with the app")).to_be_visible()
 
 
-# From now on, time passes by 0.1 s in every frame of the page, however long the machine takes for it, and stands still
+# From now on, time passes by 0.03 s in every frame of the page, however long the machine takes for it, and stands still
 # while the slider is at window.goal. Noted of every frame: the step, the picture of a map, messages to the server, the
 # picture of the weights over the map.
 FRAME_BY_FRAME = """map => {
@@ -184,7 +198,7 @@ FRAME_BY_FRAME = """map => {
     const slider = map.getRootNode().querySelector("input[type=range]");
     const [strip, picture] = [...map.querySelectorAll("canvas")].map(pictureOf);
     window.noted?.push([Number(slider.value), picture, messages, strip]);
-    if (Number(slider.value) < window.goal) time += 100;
+    if (Number(slider.value) < window.goal) time += 30;
     inFrame(note);
   };
   note();
@@ -242,30 +256,34 @@ def test_play_shows_the_heads_part_and_pause_keeps_the_step(visitor: BrowserTab)
     assert set(pictures_of(calm)) == {1}, "without motion a map changes only with the step"
 
 
-# The pill that says that it is the next step, as it is read.
-NEXT = """() => [...document.querySelectorAll(".stButtonGroup button p")]
-    .filter((name) => getComputedStyle(name, "::before").content.includes("Next"))
-    .map((name) => name.textContent)"""
-
-
 @pytest.mark.parametrize(
-    ("scene", "following"),
+    ("scene", "title", "then"),
     [
-        ("random", "Penalty"),
-        ("current", "Roles appear"),
-        ("toy", "Two layers"),
-        ("repeater", "Small tasks"),
-        ("tasks", "2"),
+        ({"experiment": "random"}, "Pushed apart", {"experiment": "penalty"}),
+        ({"experiment": "current"}, "Roles appear", {"experiment": "toy"}),
+        ({"experiment": "repeater"}, "Small tasks", {"experiment": "tasks"}),
+        ({"experiment": "tasks", "answer": "L3H1"}, "Task 2", {"experiment": "tasks", "task": "2", "answer": None}),
     ],
+    ids=str,
 )
-def test_an_answer_is_followed_by_the_next_step(visitor: BrowserTab, scene: str, following: str) -> None:
-    page = visitor.visit("/why_heads_differ", experiment=scene)
-    answer = page.locator(".st-key-lab_guess button").first
-    expect(answer).to_be_visible()
-    assert page.evaluate(NEXT) == []
-    answer.click()
-    expect(answer).to_have_attribute("aria-checked", "true")
-    assert page.evaluate(NEXT) == [following]
+def test_the_next_step_stands_beside_the_verdict(
+    visitor: BrowserTab, scene: dict[str, str], title: str, then: dict[str, str | None]
+) -> None:
+    page = visitor.visit("/why_heads_differ", **scene)
+    following, verdict = page.locator(".mha-player .next"), page.locator(".mha-player .verdict")
+    if scene["experiment"] != "tasks":
+        expect(slider_of(page)).to_be_visible()
+        expect(following).not_to_be_visible()
+        slider_of(page).press("End")
+    expect(following).to_have_text(f"Next: {title} →")
+    expect(following).to_be_visible()
+    boxes = [part.bounding_box() for part in (verdict, following)]
+    assert boxes[0]
+    assert boxes[1]
+    assert abs(boxes[0]["y"] - boxes[1]["y"]) < 12
+    assert boxes[1]["x"] >= boxes[0]["x"] + boxes[0]["width"]
+    following.press("Enter")
+    visitor.asked(**then)
 
 
 FAINT = """names => names.filter((name) =>
@@ -341,7 +359,7 @@ def test_what_a_training_showed_is_said_at_its_end_and_not_of_another(visitor: B
     expect(verdict).to_have_text("")
     slider_of(page).press("End")
     expect(verdict).not_to_have_text("")
-    page.get_by_text("Random start", exact=True).first.click()
+    page.get_by_role("radio", name="Random start").click()
     visitor.asked(experiment="random")
     expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 0")
     expect(verdict).to_have_text("")

@@ -16,15 +16,14 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import mha_viz as mv
-from mha_viz.analysis.described import of_heads
-from mha_viz.analysis.given import given_roles
+from mha_viz.analysis.shipped import given_roles, of_heads
 from mha_viz.attention import Head
 from mha_viz.errors import EmptyText
-from mha_viz.figures.packet import axis_tokens
-from mha_viz.figures.role_words import by_head, plain_name
-from mha_viz.models import onnx
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.figures.words.role_words import by_head, plain_name
+from mha_viz.models.reading import onnx
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from tests import hostile, lanes
 from tests.axe import axe_finds_nothing
 from tests.browser_tab import PATIENCE, PHONE
@@ -56,7 +55,7 @@ FOLLOWED = """(one) => {
 }"""
 FAMILIES = ("toy", "repeater", "bert", "distilbert", "electra", "gpt2", "roberta")
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* pieces:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.* reads at most .* tokens:UserWarning")
 
 
 def same(model: Encoder, text: str, answer: Read) -> None:
@@ -83,12 +82,12 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
         live, status = page.locator("#live"), page.get_by_role("status")
         expect(live).to_contain_text(strongest(toy, EXAMPLE))  # the example is drawn at once, without the model
         assert not [url for url in requested if ".onnx" in url or ".wasm?" in url]
-        expect(live).to_contain_text("no word of it leaves this device")
-        page.get_by_label("Sentence").focus()
+        expect(live).to_contain_text("nothing leaves this device")
+        page.get_by_label("Sentence", exact=True).focus()
         page.keyboard.press("ControlOrMeta+a")
         page.keyboard.type(TEXT)
         page.keyboard.press("Enter")
-        expect(status).to_have_text("Read on this device: 10 pieces.")
+        expect(status).to_have_text("Read on this device: 10 tokens.")
         expect(live).to_contain_text(strongest(toy, TEXT))
         for text, answer in zip((TEXT, OTHER), read_in(page, (TEXT, OTHER)), strict=True):
             same(toy, text, answer)
@@ -98,7 +97,7 @@ def test_a_sentence_is_typed_and_read_without_a_server_and_without_a_network(
         stop()
         page.context.set_offline(True)
         page.reload()
-        page.get_by_label("Sentence").fill(OTHER)
+        page.get_by_label("Sentence", exact=True).fill(OTHER)
         page.get_by_role("button", name="Read").click()
         expect(status).to_have_text(re.compile(r"Read on this device"))
         expect(live).to_contain_text(strongest(toy, OTHER))
@@ -110,11 +109,11 @@ def test_what_is_known_of_the_heads_is_shown_as_on_explore(page: Page, toy: Enco
     with served(live_toy) as (address, _):
         page.goto(address)
         live = page.locator("#live")
-        expect(live.locator(".marks > .recipe")).to_have_count(len(recipes))
-        of_the_open_head = "Usually attends 19% to its subject, 18% evenly, 21% otherwise; 41% [41%, 42%] unexplained"
-        expect(live).to_contain_text(of_the_open_head)
+        live.locator(".preview details.more > summary").click()
+        expect(live.locator(".rules > div")).to_have_count(len(recipes[0].parts) + 1)
+        expect(live.locator(".rules")).to_contain_text("41% [41%, 42%]")
         live.locator("details.drawing > summary").click()
-        page.get_by_label("Known roles").check()
+        page.get_by_label("Label roles").check()
         name = plain_name(by_head(given_roles("toy"))[Head(1, 1)][0])
         chip = live.locator(".chip:visible").filter(has_text=name).first
         expect(chip).to_be_visible()
@@ -172,15 +171,15 @@ def test_the_fetched_megabytes_are_said_and_what_is_set_stays_with_the_next_sent
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
         live.locator("details.drawing > summary").click()
-        for name in ("pieces", "hidden, rescaled"):
+        for name in ("tokens", "hidden, rescaled"):
             live.get_by_role("radio", name=name).check()
         status.evaluate(FOLLOWED)
-        page.get_by_label("Sentence").fill(TEXT)
-        page.get_by_label("Sentence").press("Enter")
+        page.get_by_label("Sentence", exact=True).fill(TEXT)
+        page.get_by_label("Sentence", exact=True).press("Enter")
         expect(status).to_have_text(re.compile("Read on this device"))
         statuses = page.evaluate("window.said")
-        assert [words for words in statuses if re.fullmatch(r"Fetching the model: 0\.\d of 0\.4 MB", words)]
-        for name in ("pieces", "hidden, rescaled"):
+        assert [words for words in statuses if re.fullmatch(r"Downloading the model: 0\.\d of 0\.4 MB", words)]
+        for name in ("tokens", "hidden, rescaled"):
             expect(live.get_by_role("radio", name=name)).to_be_checked()
         expected = toy.encode(TEXT).without_special()["L1H1"].max()
         expect(live).to_contain_text(f"{expected:.3f}")
@@ -189,13 +188,13 @@ def test_the_fetched_megabytes_are_said_and_what_is_set_stays_with_the_next_sent
 def test_what_cannot_be_read_is_said_in_place(page: Page, live_toy: Path) -> None:
     with served(live_toy) as (address, _):
         page.goto(address)
-        field, status = page.get_by_label("Sentence"), page.get_by_role("status")
+        field, status = page.get_by_label("Sentence", exact=True), page.get_by_role("status")
         field.fill("  ")
         field.press("Enter")
-        expect(status).to_have_text("Nothing was typed. Type a sentence.")
+        expect(status).to_have_text("Type a sentence first.")
         field.fill("cat " * 60)
         field.press("Enter")
-        expect(status).to_contain_text("reads at most 40 pieces; the rest of the text is cut")
+        expect(status).to_contain_text("reads at most 40 tokens; the rest of the text is cut")
 
 
 @pytest.mark.parametrize("name", ["model.0.onnx", "reader.js"])
@@ -210,7 +209,7 @@ def test_a_model_that_does_not_come_is_fetched_again_with_the_next_sentence(
         page.goto(address)
         status = page.get_by_role("status")
         page.get_by_role("button", name="Read").click()
-        expect(status).to_have_text("The model could not be fetched or run. Check the connection, then try again.")
+        expect(status).to_have_text("The model could not be downloaded or run. Check the connection, then try again.")
         page.unroute_all()
         page.get_by_role("button", name="Read").click()
         expect(status).to_have_text(re.compile("Read on this device"))
@@ -229,11 +228,11 @@ def test_a_model_that_is_too_large_for_the_browser_is_said_and_nothing_is_lost(
         page.goto(address)
         live, status = page.locator("#live"), page.get_by_role("status")
         expect(live).to_contain_text(strongest(toy, EXAMPLE))
-        page.get_by_label("Sentence").fill(TEXT)
+        page.get_by_label("Sentence", exact=True).fill(TEXT)
         page.get_by_role("button", name="Read").click()
         said = "The model is too large for this browser. Open the page on a device with more memory."
         expect(status).to_have_text(said)
-        expect(page.get_by_label("Sentence")).to_have_value(TEXT)
+        expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
         expect(live).to_contain_text(strongest(toy, EXAMPLE))
         page.unroute_all()
         page.get_by_role("button", name="Read").click()

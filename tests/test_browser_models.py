@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 from tests.app_server import AppServer, PatientServer
 from tests.browser_tab import DESKTOP, IDLE, PHONE, BrowserTab, new_profile
@@ -81,7 +81,7 @@ def test_large_grids_fit_a_desktop_and_scroll_on_a_phone(
 ) -> None:
     for layers, heads in lanes.some([(12, 12), (24, 16)], (12, 12)):  # as BERT-base
         page = visitor.explore(text=SENTENCE, model=str(tiny_folder(f"bert {layers}x{heads}")))
-        expect(page.locator(".overview header")).to_contain_text(f"{layers} layers × {heads} heads")
+        expect(page.locator(".overview h2")).to_contain_text(f"{layers * heads} heads read the same sentence.")
         the_grid_is_large_enough_and_leaves_room(visitor, layers, heads)
         visitor.grid.press("ArrowDown")
         visitor.grid.press("ArrowRight")
@@ -113,11 +113,11 @@ def a_download_shows_its_progress_and_then_the_model(visitor: BrowserTab, hub: F
     name = offered(hub, "someone/paced", held=True)
     page = visitor.explore(text="the cat", head="L2H2")
     page.get_by_label("Model", exact=True).select_option("?")
-    page.get_by_label("Hub id or folder of another model").fill(name)
-    page.get_by_label("Hub id or folder of another model").press("Enter")
+    page.get_by_label("Another model: Hub id or folder").fill(name)
+    page.get_by_label("Another model: Hub id or folder").press("Enter")
     expect(page.get_by_role("progressbar")).to_be_visible()
     expect(page.get_by_text("Downloading someone/paced")).to_be_visible()
-    expect(page.get_by_text("Meanwhile, the drawing below shows MiniLM")).to_be_visible()
+    expect(page.get_by_text("Shown below instead: MiniLM")).to_be_visible()
     expect(visitor.title).to_have_text("L2H2 (3-3)")  # the picture and its view stay
     hub.go_on.set()
     visitor.asked(head=None)
@@ -176,7 +176,7 @@ def test_what_is_typed_and_held_is_what_the_visitor_last_wanted(visitor: Browser
 
 def escape_frees_a_pin_from_wherever_the_keyboard_is(visitor: BrowserTab) -> None:
     visitor.explore(pin="q8", head="L3H1")
-    visitor.press_segment("pieces")
+    visitor.press_segment("tokens")
     visitor.page.keyboard.press("Escape")  # closes the menu
     visitor.asked(pin="q8", unit="pieces")
     visitor.page.keyboard.press("Escape")
@@ -221,7 +221,7 @@ def test_a_view_with_nothing_left_says_so_and_can_be_left(visitor: BrowserTab) -
         {"text": "The cat sat.", "pair": "[SEP]", "special": "rescale", "side": "bb"},
     ):
         page = visitor.visit("/", **view)
-        expect(visitor.readout).to_contain_text("Nothing is left to draw")
+        expect(visitor.readout).to_contain_text("Nothing to draw")
         expect(page.locator(".note")).to_contain_text("hidden")
         visitor.heat.press("ArrowDown")
         visitor.press_segment("shown")

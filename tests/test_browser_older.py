@@ -28,7 +28,7 @@ WITHOUT = """(property) => {
 CLAMP = """(part) => [getComputedStyle(part).display, getComputedStyle(part).webkitLineClamp]"""
 # What a browser asks itself before it hides the sentence for older ones, and what none knows.
 CONDITION, UNKNOWN = "(color: light-dark(", "(color: unheard-of("
-NOT_DRAWN = "This drawing needs a browser of 2024 or later."
+NOT_DRAWN = "This drawing needs a browser from 2024 or later."
 # The height inside a field, and that of its text with its padding.
 HEIGHTS = """(field) => ({ client: field.clientHeight, scroll: field.scrollHeight })"""
 
@@ -44,7 +44,7 @@ def test_the_first_sentence_and_its_arcs_have_room_in_a_field_that_does_not_grow
 ) -> None:
     visitor = newcomer(new_tab=True, viewport=window)
     without(visitor, "field-sizing")
-    page = visitor.visit("/")
+    page = visitor.visit("/", head="L0H2")
     arcs = page.locator(".bows path")
     expect(arcs.nth(5)).to_be_attached()
     assert visitor.field.evaluate("(field) => getComputedStyle(field).fieldSizing") == "fixed"

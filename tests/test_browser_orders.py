@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 from playwright.sync_api import Page, TimeoutError, expect
 
-from mha_viz.ui.parts import UNFORESEEN
+from mha_viz.app.widgets.parts import UNFORESEEN
 from tests import lanes
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab, open_by_search
@@ -72,7 +72,7 @@ def _looks_first(act: Act) -> Act:
 def _own_file_and_back(page: Page, _: int) -> None:
     """Without a file the page has no other control, so the published corpus is chosen again once everything has
     changed."""
-    for corpus, shown in (("your file", "CoNLL-U allows all measures"), ("published", "What the 72 heads")):
+    for corpus, shown in (("your file", "CoNLL-U: all measures"), ("published", "What the 72 heads")):
         page.get_by_role("radio", name=corpus).click()
         page.get_by_text(shown).wait_for()
         _settled(page)
@@ -171,11 +171,19 @@ def _click_the_map(page: Page, step: int) -> None:
     page.locator(".mha-map td a").nth((0, 12)[step % 2]).click()
 
 
-def _click_a_square(page: Page, step: int) -> None:
-    """A head of layer 0 or 1 is switched off or on."""
-    _settled(page)
-    chart = page.locator(".st-key-wide_effects .js-plotly-plot").locator("visible=true").first
-    chart.click(position={"x": 75, "y": (40, 90)[step % 2]})
+def _choosing(act: Act) -> Act:
+    """``act`` in the box *Choose heads*, once that is open; pages behind it are not clicked meanwhile."""
+
+    def chosen(page: Page, step: int) -> None:
+        _settled(page)
+        box = page.get_by_test_id("stPopoverBody")
+        if not box.count():
+            page.get_by_role("button", name="Choose heads").click()
+        box.wait_for()
+        act(page, step)
+        page.keyboard.press("Escape")
+
+    return chosen
 
 
 @_looks_first
@@ -191,10 +199,10 @@ def _switch_all_on(page: Page, _: int) -> None:
 def _subtract(page: Page, step: int) -> None:
     """Only two or more heads have a difference."""
     _settled(page)
-    menu = page.get_by_role("combobox", name="The panel to subtract from")
-    if not menu.is_visible():
+    pills = page.locator(".pill").locator("visible=true")
+    if not pills.count():
         _check("Most similar heads")(page, step)
-    menu.select_option(index=1 + step % 2)
+    pills.nth(step % 2).click()
 
 
 def _path(url: str) -> str:
@@ -228,11 +236,11 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
             "model": MODEL,
             "head": _next_head,
             "compare": _press("+ Compare"),
-            "links": _within("details.drawing", _choose("Links", "top k per word", "all")),
+            "links": _within("details.drawing", _choose("Links", "top … per word", "all")),
             "take away": _unfold("Download"),
             "examples": _press("Examples"),
             "second sentence": lambda page, _: page.get_by_role("button", name="Second sentence").click(),
-            "known roles": _within("details.drawing", _toggle("Known roles")),
+            "known roles": _within("details.drawing", _toggle("Label roles")),
             "special tokens": _within("details.drawing", _segment("hidden", "shown")),
         },
     ),
@@ -241,11 +249,10 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         {
             "layer": _check("A whole layer"),
             "similar": _check("Most similar heads"),
-            "word": _check("A word replaced"),
-            "map": _check("Map of all heads"),
+            "word": _check("Swap a word"),
             "colours": _within("details.drawing", _choose("Colour scale", "logarithmic", "0 to 1")),
-            "difference": _within("details.drawing", _subtract),
-            "tokens": _within("details.drawing", _segment("pieces", "words")),
+            "difference": _subtract,
+            "tokens": _within("details.drawing", _segment("tokens", "words")),
             "special tokens": _within("details.drawing", _segment("hidden", "shown")),
             "compare": lambda page, _: page.locator(".panel button", has_text="Compare").first.click(),
             "take away": _unfold("Download"),
@@ -281,25 +288,23 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Act]]] = {
         ".mha-player .play",
         {
             "numbers": _numbers,
-            "alike": _check("All alike"),
+            "alike": _check("Identical start"),
             "random": _check("Random start"),
-            "cut": _check("Cutting"),
+            "cut": _check("Split input"),
             "seed": _with_numbers(_type("Seed", "1", "0")),
             "steps": _with_numbers(_type("Steps", "200", "300")),
             "step": _move_slider,
         },
     ),
-    "/?off=none&more=1": (
-        ".st-key-wide_effects .js-plotly-plot",
+    "/?off=L3H1": (
+        ".one h2 code",
         {
             "sentence": SENTENCE,  # another model ends the mode
-            "random": lambda page, _: page.get_by_role("button", name="at random").first.click(),
-            "uniform": _check("even attention"),
-            "zero": _check("nothing"),
-            "square": _click_a_square,
-            "all on": _switch_all_on,
-            "order": _check("least effect first"),
-            "ranking": _unfold("All heads, ranked"),
+            "random": _choosing(lambda page, _: page.get_by_role("button", name="at random").first.click()),
+            "uniform": _choosing(_check("uniform attention")),
+            "zero": _choosing(_check("nothing")),
+            "head": _next_head,
+            "all on": _choosing(_switch_all_on),
         },
     ),
     "/why_heads_differ?experiment=tasks": (

@@ -9,9 +9,9 @@ from fontTools.ttLib import TTFont
 from playwright.sync_api import Browser, expect
 
 import mha_viz as mv
-from mha_viz.drawing import fonts
-from mha_viz.drawing.font_file import Font
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.font_file import Font
+from mha_viz.models.reading.encoder import Encoder
 from tests.browser_tab import PATIENCE, BrowserTab
 
 # The page's own faces, and how wide a text is in the font of its words, at 100 px.
@@ -77,9 +77,9 @@ def test_it_opens_from_a_disk_and_its_drawings_answer(browser: Browser, minilm: 
 def test_what_was_typed_just_before_the_click_is_in_the_file(visitor: BrowserTab) -> None:
     page = visitor.visit("/compare", head="L3H1")
     page.get_by_text("Publish as one web page").click()
-    download = page.get_by_role("button", name="Download the page, HTML")
+    download = page.get_by_role("button", name="Download the page (HTML)")
     for remark, held in (("It finds the animal.", 0), ("With “wide”, it does not.", 150)):  # ms that the button is held
-        page.get_by_role("textbox", name="On panel 1").fill(remark)
+        page.get_by_role("textbox", name="Remark on panel 1").fill(remark)
         with page.expect_download() as file:
             download.click(delay=held)
         assert remark in file.value.path().read_text("utf-8")

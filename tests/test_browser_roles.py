@@ -9,9 +9,9 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
+from mha_viz.app.widgets.head_grid import TAP
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.ui.head_grid import TAP
 from tests.browser_tab import DESKTOP, PHONE, BrowserTab, open_by_search
 from tests.late_server import LateServer
 from tests.waiting import until
@@ -129,9 +129,8 @@ def what_is_looked_for_is_in_the_address(visitor: BrowserTab) -> None:
     expect(kinds.nth(1)).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.locator(f"{MAP} summary")).to_be_focused()
-    page.keyboard.press("Enter")  # what the bars mean
+    page.keyboard.press("Enter")  # what the shapes mean
     expect(page.locator(f"{MAP} li").first).to_be_visible()
-    expect(page.locator(f"{MAP} li").first).to_contain_text("unexplained")
     expect(page.locator(f"{MAP} li").last).to_contain_text("also delimiter")
     page.get_by_text("Numbers", exact=True).click()
     page.get_by_role("textbox", name="Filter relations").fill("mod")
@@ -264,7 +263,7 @@ def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     button = page.get_by_role("button", name="coreference")
     expect(page.locator(".marks .badges")).to_have_count(0)  # not on a first visit
     page.locator("details.drawing").evaluate("menu => { menu.open = true; }")
-    page.get_by_label("Known roles").check()
+    page.get_by_label("Label roles").check()
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     heads = page.locator(".marks .badges")
@@ -273,7 +272,7 @@ def heads_of_a_kind_are_shown_by_one_click(page: Page) -> None:
     over = page.locator(".marks .badges.off")  # drawn anew after the click: a style may be read of one that has left
     backgrounds = "boxes => boxes.map((b) => getComputedStyle(b).backgroundColor)"
     until(lambda: {*over.evaluate_all(backgrounds)} == {"rgba(0, 0, 0, 0)"})
-    expect(page.locator(".signs")).to_have_text("not herefurther role")  # the key
+    expect(page.locator(".signs")).to_have_text("not hereanother role")  # the key
     shapes = [{*page.locator(f"{box} s").evaluate_all(KINDS)} for box in (".kinds", ".marks .badges")]
     assert shapes[0] >= shapes[1] > set(), "each shape in the grid stands beside the name of its kind"
     button.click()
@@ -300,7 +299,7 @@ def test_the_grid_has_the_glyphs_of_the_map(visitor: BrowserTab) -> None:
     shapes = page.locator(f"{MAP} ol i").evaluate_all("all => all.map((one) => getComputedStyle(one).clipPath)")
     assert len({*shapes, "none"}) == len(shapes) + 1 > 2, "forced colours paint all alike"
     ((name, picture),) = page.locator(f"{MAP} summary b").evaluate_all(GLYPHS, None)
-    assert (name, picture.partition(":")[0]) == ("bars", 'url("data'), "drawn as they are, not from colours and dots"
+    assert (name, picture.partition(":")[0]) == ("shapes", 'url("data'), "drawn as they are, not from colours and dots"
     expect(page.locator(f"{MAP} summary :is(u, i)")).to_have_count(0)
     in_map = page.locator(".mha-map td b")
     expect(in_map.nth(10)).to_be_attached()
@@ -359,14 +358,15 @@ def test_a_phone_shows_every_head_at_once_and_turns_from_dark_to_light(newcomer:
     open_by_search(page, "L3H1")
     expect(card(page)).to_be_visible()
     visitor.scrolls_only_down()
-    visitor.visit("/switch_off")
-    effects = page.locator(".st-key-wide_effects")
-    expect(effects.locator(".js-plotly-plot")).to_be_visible()
-    effects.evaluate("map => map.scrollIntoView()")  # below the drawing of the heads
-    every_head_is_on_the_first_screen(effects)
+    visitor.visit("/compare", heads="L3H1", text="The cat slept.", other="The dog slept.")
+    page.get_by_text("Which heads carry the difference?").click()
+    shares = page.locator(".st-key-wide_patched_heads")
+    expect(shares.locator(".js-plotly-plot")).to_be_visible()
+    shares.evaluate("map => map.scrollIntoView()")
+    every_head_is_on_the_first_screen(shares)
     charts_and_page_turn_light(visitor)
     visitor.scrolls_only_down()
-    a_narrower_window_scrolls_the_map(visitor, effects)
+    a_narrower_window_scrolls_the_map(visitor, shares)
 
 
 def every_head_is_on_the_first_screen(box: Locator) -> None:

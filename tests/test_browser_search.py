@@ -144,3 +144,50 @@ def test_where_an_answer_leads_to_another_page_the_keyboard_goes_on_below_the_na
     expect(heading).to_be_focused()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement !== document.body && !document.activeElement.closest('nav')")
+
+
+# The next address that is set for another page lacks its parameters.
+LOST = """{
+    const push = history.pushState.bind(history);
+    history.pushState = (state, title, address) => {
+        const isOther = new URL(address, location.href).pathname !== location.pathname;
+        if (isOther) history.pushState = push;
+        push(state, title, isOther ? address.split("?")[0] : address);
+    };
+}"""
+
+
+def test_an_answer_opens_its_head_though_the_page_comes_without_the_parameters(
+    newcomer: Callable[..., BrowserTab],
+) -> None:
+    visitor = newcomer(new_tab=True)
+    page = visitor.page
+    page.add_init_script(LOST)
+    visitor.visit("/about")
+    seek(page, "L3H1")
+    expect(answer(page, "L3H1")).to_be_visible()
+    page.keyboard.press("Enter")
+    visitor.asked(head="L3H1")
+    expect(visitor.title).to_have_text("L3H1 (4-2)")
+    visitor.asked(head="L3H1")
+
+
+# How often the field has begun or ceased to wait for an answer.
+TURNS = """field => {
+    field.turns = 0;
+    new MutationObserver(() => { field.turns += 1; }).observe(field, { attributeFilter: ["aria-busy"] });
+}"""
+
+
+def test_an_answer_that_is_chosen_is_not_replaced_by_a_later_one(visitor: BrowserTab) -> None:
+    page = visitor.visit("/about")
+    seek(page, "pronoun")
+    expect(answer(page, "L2H4")).to_be_visible()
+    field(page).evaluate(TURNS)
+    page.keyboard.type(" ")  # asks again
+    page.keyboard.press("ArrowDown")
+    expect(answer(page, "L2H4")).to_be_focused()
+    page.wait_for_function("field => field.turns === 2", arg=field(page).element_handle())
+    expect(answer(page, "L2H4")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "L2H4" in url and "about" not in url)

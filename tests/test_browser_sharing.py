@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui.address import examples, fits
+from mha_viz.app.url.address import examples, fits
+from mha_viz.models.reading.encoder import Encoder
 from tests import hostile, lanes
 from tests.app_server import AppServer
 from tests.browser_tab import FRAMES, BrowserTab
@@ -42,10 +42,10 @@ def _copied(visitor: BrowserTab) -> dict[str, list[str]]:
 def _a_link_says_everything_and_who_can_open_it(visitor: BrowserTab) -> None:
     page = visitor.page
     visitor.more("Copy link")
-    expect(page.get_by_text("Copied. Only this computer can open the link.")).to_be_visible()
+    expect(page.get_by_text("Copied. This link works on this computer only.")).to_be_visible()
     assert _copied(visitor) == {"text": [FIRST], "model": ["minilm"], "head": ["L3H1"], "pin": ["q10"]}
     page.get_by_role("button", name="save one interactive HTML file").click()
-    expect(page.get_by_role("button", name="HTML, interactive")).to_be_visible()
+    expect(page.get_by_role("button", name="Interactive HTML")).to_be_visible()
 
 
 def _a_link_holds_the_text_and_the_head(visitor: BrowserTab) -> None:
@@ -115,7 +115,7 @@ def test_a_link_and_about_are_each_the_first_page_of_a_cold_server(
 
 def test_a_model_that_cannot_be_had_is_explained_and_the_picture_stays(visitor: BrowserTab) -> None:
     page = visitor.explore(text="The cat sat.")
-    model, other = (page.get_by_label(name, exact=True) for name in ("Model", "Hub id or folder of another model"))
+    model, other = (page.get_by_label(name, exact=True) for name in ("Model", "Another model: Hub id or folder"))
     painted = visitor.pixels(visitor.heat)[0]
     for name, message in (("../../etc/passwd", "is not a model"), ("no-such/model", "Hub")):
         model.select_option("?")

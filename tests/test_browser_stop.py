@@ -17,7 +17,7 @@ def test_heads_are_switched_off_in_a_long_text_with_progress_and_an_estimate_unt
 ) -> None:
     with server.held():
         page = visitor.visit("/switch_off", text="cat " * 300)
-        progress = page.get_by_text(re.compile(r"Switching off one head after the other: \d+%, about .+ left"))
+        progress = page.get_by_text(re.compile(r"Switching off each head in turn: \d+%, about .+ left"))
         expect(progress).to_be_visible(timeout=LONG)
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_text("You stopped this.")).to_be_visible(timeout=LONG)

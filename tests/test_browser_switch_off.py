@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser_tab import BrowserTab
-from tests.waiting import until
 
 
 def test_a_finding_opens_its_head_with_the_word_that_shows_it(visitor: BrowserTab) -> None:
@@ -35,8 +34,8 @@ def test_the_menu_says_what_differs_from_the_usual(visitor: BrowserTab) -> None:
     visitor.press_segment("hidden")
     visitor.choose("Links", "top")
     expect(menu).to_have_text("Drawing: special tokens hidden, 3 links per word")
-    visitor.press_segment("pieces")
-    expect(menu).to_have_text("Drawing: pieces, special tokens hidden, 3 links per word")
+    visitor.press_segment("tokens")
+    expect(menu).to_have_text("Drawing: tokens, special tokens hidden, 3 links per word")
     for usual in ("words", "shown"):
         visitor.press_segment(usual)
     visitor.choose("Links", "all")
@@ -96,7 +95,7 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     visitor.asked(off="L3H1.L4H1")
     expect(dark).to_have_count(2)
     expect(announced).to_have_text(re.compile(r"^L4H1 is off\. L[45]H\d+ changes most\.$"))
-    expect(switch).to_have_text(["Switch all heads on", "Switch on"])
+    expect(switch).to_have_text(["Switch all heads back on", "Switch on"])
     page.get_by_role("button", name="Switch on", exact=True).click()
     visitor.asked(off="L4H1")
     expect(note).to_be_hidden()  # the head that is drawn is on
@@ -113,60 +112,9 @@ def test_a_head_is_switched_off_where_it_is_drawn(visitor: BrowserTab) -> None:
     _drag(visitor, 0.2, 1.2)  # a head that is off stays off
     _drag(visitor, 0.3, 1.2, escape=True)
     visitor.asked(off="L0H1", head="L3H1")
-    visitor.choose("Shown", "rollout")
+    visitor.choose("Quantity", "rollout")
     expect(page.get_by_text("After layer")).to_be_visible()
     expect(page.get_by_role("button", name="Switch off")).to_be_hidden()  # one map joins all heads of a layer
-
-
-# The head of a bar and the middle of its dot, in one look: the points are made anew with each answer of the server.
-DOT = """place => {
-  if (document.querySelector(".stApp").dataset.testScriptState !== "notRunning") return null;
-  const plot = [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].find((one) => one.checkVisibility());
-  const dot = plot?.querySelectorAll(".scatterlayer .point")[place];
-  dot?.scrollIntoView({ block: "center" });
-  const box = dot?.getBoundingClientRect();
-  return box && [plot.data[0].customdata[place], box.x + box.width / 2, box.y + box.height / 2];
-}"""
-# The head that the pointer is on, once the chart rests: it has not been drawn anew since the last look. What is above
-# it may move it from under the pointer, and a click is lost during which it is drawn.
-POINTED = """() => {
-  const plot = [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].find((one) => one.checkVisibility());
-  const rests = plot?._fullLayout === window.lastLayout;
-  window.lastLayout = plot?._fullLayout;
-  return rests ? plot?._hoverdata?.[0].customdata ?? null : null;
-}"""
-CHOSEN = """head => [...document.querySelectorAll(".st-key-ranking .js-plotly-plot")].some((plot) => {
-  const points = [...plot.querySelectorAll(".point")];
-  const chosen = plot.data?.[2].selectedpoints ?? [];
-  const neverFade = points.length > 0 && points.every((point) => getComputedStyle(point).opacity === "1");
-  return chosen.filter((one) => plot.data[0].customdata[one] === head).length === 1 && neverFade;
-})"""
-
-
-def test_dots_in_bars_of_the_ranking_are_clicked_as_the_bars_however_quickly(visitor: BrowserTab) -> None:
-    page = visitor.visit("/?model=toy&text=the dog saw the girl .&off=none&more=1")
-    page.locator("summary", has_text="All heads, ranked").click()
-    for place in (2, 5):
-        head = _point(page, place)
-        page.mouse.down()
-        page.mouse.up()
-        page.wait_for_function("head => new URLSearchParams(location.search).get('off').includes(head)", arg=head)
-        page.wait_for_function(CHOSEN, arg=head)
-
-
-def _point(page: Page, place: int) -> str:
-    """Move the pointer onto a dot of the ranking, until the chart says that it is there; the head of its bar."""
-    heads = list[str]()
-
-    def is_there() -> bool:
-        head, left, top = page.wait_for_function(DOT, arg=place).json_value()
-        heads.append(head)
-        page.mouse.move(left, top - 1)
-        page.mouse.move(left, top)
-        return bool(page.evaluate(POINTED) == head)
-
-    until(is_there, every=0.2)
-    return heads[-1]
 
 
 def _drag(visitor: BrowserTab, start: float, end: float, escape: bool = False) -> None:
@@ -184,17 +132,18 @@ def _drag(visitor: BrowserTab, start: float, end: float, escape: bool = False) -
 def test_an_old_address_leads_to_the_mode_with_its_parameters_and_the_answer_slides(visitor: BrowserTab) -> None:
     page = visitor.visit("/switch_off", model="toy", text="the dog [MASK] the girl .", off="L1H1")
     page.wait_for_url(re.compile(r"\d/\?"))
-    visitor.asked(off="L1H1", more="1")
+    visitor.asked(off="L1H1")
     bars = page.locator(".mha-slide li")
     expect(bars).to_have_count(5)
     expect(bars.first).to_have_text(re.compile(r"\w+\s*\d+(\.\d)?%( → \d+(\.\d)?%)?"))
-    expect(page.get_by_role("heading", name="Without L1H1 (2-2)")).to_be_visible()
     expect(page.get_by_role("dialog")).to_have_count(0)  # nothing says that there is no such page
+    page.get_by_role("button", name="Choose heads").click()
+    expect(page.get_by_role("radiogroup", name="Replace its output with")).to_be_visible()
 
 
 def test_a_model_without_an_answer_offers_one_that_has(visitor: BrowserTab) -> None:
     page = visitor.explore(off="none")
-    page.get_by_role("button", name="Let the toy guess: the dog [MASK] the girl .").click()
+    page.get_by_role("button", name="Watch a prediction change (toy model)").click()
     visitor.asked(model="toy", off="none")
     expect(page.locator(".mha-slide li")).to_have_count(5)
     expect(page.get_by_text("In place of “[MASK]” the model answers")).to_be_visible()

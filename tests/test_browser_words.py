@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from mha_viz import numerals
+from mha_viz.app.service.caches import first_reading
+from mha_viz.app.url.address import examples
 from mha_viz.attention import Attention
-from mha_viz.ui.address import examples
-from mha_viz.ui.caches import first_reading
 from tests.browser_tab import DESKTOP, FRAMES, PATIENCE, PHONE, BrowserTab
 
 IT, ANIMAL = 10, 2  # tokens of the first example
@@ -132,7 +132,7 @@ def _arrow_keys_walk_through_words_and_cells(visitor: BrowserTab) -> None:
 
 
 def _pieces_show_the_tokens_that_the_model_reads(visitor: BrowserTab) -> None:
-    visitor.press_segment("pieces")
+    visitor.press_segment("tokens")
     row = first().tokens.index("didn")
     listed = weights_in(visitor.hover_word("didn"))
     best = int(first().weights[3, 1, row].argmax())
@@ -151,9 +151,9 @@ def _hidden_tokens_always_come_with_their_share(visitor: BrowserTab) -> None:
     visitor.press_segment("hidden")
     words = first().by_words()
     hidden = words.content().hidden[3, 1, words.tokens.index("it") - 1]
-    expect(note).to_contain_text(f"{numerals.percent(hidden)} of the attention from “it” is hidden.")
+    expect(note).to_contain_text(f"{numerals.percent(hidden)} of the attention from “it” goes to hidden tokens.")
     visitor.press_segment("hidden, rescaled")
-    expect(note).to_contain_text("was hidden before rescaling.")
+    expect(note).to_contain_text("went to hidden tokens before rescaling.")
     rescaled = words.without_special()
     row, column = rescaled.tokens.index("it"), rescaled.tokens.index("animal")
     said = weights_in(visitor.readout.inner_text())
@@ -292,7 +292,7 @@ def _the_sides_of_a_pair(visitor: BrowserTab) -> None:
     for side in ("ab", "ba", "aa", "bb", "all"):
         visitor.redraws(visitor.heat, partial(visitor.choose, "Pair", side))
     visitor.choose("Pair", "ab")
-    expect(visitor.page.locator(".note")).to_contain_text("% of this head’s attention is hidden.")
+    expect(visitor.page.locator(".note")).to_contain_text("% of this head’s attention goes to hidden tokens.")
     said = weights_in(visitor.hover_word("man"))
     assert set(said) <= {"Someone", "plays", ".", "[SEP]"}
 
@@ -300,7 +300,7 @@ def _the_sides_of_a_pair(visitor: BrowserTab) -> None:
 def _units_links_colours_and_heads(visitor: BrowserTab) -> None:
     for canvas, act in (
         (visitor.heat, partial(visitor.choose, "Pair", "all")),
-        (visitor.heat, partial(visitor.press_segment, "pieces")),
+        (visitor.heat, partial(visitor.press_segment, "tokens")),
         (visitor.links, partial(visitor.press_segment, "hidden")),
         (visitor.heat, partial(visitor.press_segment, "hidden, rescaled")),
         (visitor.grid, partial(visitor.press_segment, "shown")),

@@ -187,9 +187,11 @@ def test_a_page_that_stands_alone_calls_what_opens_it(component: str) -> None:
 
 def test_every_style_sheet_of_the_pages_is_applied_by_one_or_sent_in_a_file() -> None:
     sheets = {path.stem for path in (bundle.FOLDER / "pages").glob("*.css")}
-    sources = [path.read_text("utf-8") for path in bundle.FOLDER.with_name("ui").rglob("*.py")]
+    app = bundle.FOLDER.with_name("app")
+    sources = [path.read_text("utf-8") for path in app.rglob("*.py")]
     applied = {name for source in sources for name in re.findall(r'apply_style\("(\w+)"', source)}
-    files = [bundle.FOLDER.with_name(name).rglob("*.py") for name in ("exports", "serving", "browser")]
+    folders = (bundle.FOLDER.with_name("figures") / "files", app / "serving", bundle.FOLDER)
+    files = [folder.rglob("*.py") for folder in folders]
     sent = {
         name for path in chain(*files) for name in re.findall(r"page_style\([\"'](\w+)[\"']", path.read_text("utf-8"))
     }

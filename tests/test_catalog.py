@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.errors import ModelError, ModelNotAllowed, ModelUnsupported, SettingError, UnknownModel
-from mha_viz.models import catalog, storage
-from mha_viz.models.catalog import CATALOG, Model, offered, resolve
-from mha_viz.models.folder import check_folder
-from mha_viz.models.storage import WEIGHTS
+from mha_viz.models.getting import catalog, storage
+from mha_viz.models.getting.catalog import CATALOG, Model, offered, resolve
+from mha_viz.models.getting.folder import check_folder
+from mha_viz.models.getting.storage import WEIGHTS
 
 HOSTILE = (
     "",

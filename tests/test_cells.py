@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import CellPicture, Drawing, Rect
-from mha_viz.figure import Figure, kinds
-from mha_viz.figures.chart import Axis, Cells, Chart, Margin, Plot
-from mha_viz.figures.theme import THEMES, Theme
+from mha_viz.figures import Figure, files, kinds
+from mha_viz.figures.charts.chart import Axis, Cells, Chart, Margin, Plot
+from mha_viz.figures.drawing.marks import CellPicture, Drawing, Rect
+from mha_viz.figures.drawing.theme import THEMES, Theme
 from tests.cells import Colours, Numbers, numbers_of, on_bar
 from tests.readings import long_reading, reading
 
@@ -60,19 +59,19 @@ KINDS: Mapping[str, Callable[..., Figure] | None] = {
     "grid": lambda **o: kinds.grid(one(**o), **view(o)),
     "compare": lambda **o: kinds.compare([(one(**o), H), (one(**o), OTHER), (one(seed=3, **o), H)], **view(o)),
     "difference": lambda **o: kinds.difference((one(), H), (one(), OTHER), **view(o)),
-    "over_image": lambda **o: kinds.over_image(patches(), **view(o) | {"pin": o.get("pin") or "q0", "columns": 3}),
+    "overlay": lambda **o: kinds.overlay(patches(), **view(o) | {"pin": o.get("pin") or "q0", "columns": 3}),
     "links": None,
     "chart": of_cells,
 }
 SIGNED = ("heatmap", "grid", "compare")  # kinds that draw numbers below 0 of one reading
 DRAWN = [name for name, make in KINDS.items() if make]
 HELD = ("", "q2", "k3", "q2k1")
-PINS = {"over_image": ("q2", "k3"), "chart": ("",)}  # what kinds can hold that cannot hold everything
+PINS = {"overlay": ("q2", "k3"), "chart": ("",)}  # what kinds can hold that cannot hold everything
 SCALES = {
     "heatmap": ("fixed", "head", "row", "log"),
     "grid": ("fixed", "head", "row", "log"),
     "compare": ("fixed", "head", "log"),
-    "over_image": ("fixed", "head", "log"),
+    "overlay": ("fixed", "head", "log"),
 }
 
 
@@ -123,13 +122,13 @@ def test_small_cells_are_not_hidden_by_a_frame(pin: str) -> None:
 @pytest.mark.parametrize("kind", DRAWN)
 def test_a_png_has_these_colours_too(kind: str) -> None:
     figure = made(kind, pin=PINS.get(kind, HELD)[-1])
-    pixels = np.asarray(Image.open(io.BytesIO(exports.drawing_bytes(figure.drawing, ".png", DPI))).convert("RGB"))
+    pixels = np.asarray(Image.open(io.BytesIO(files.drawing_bytes(figure.drawing, ".png", DPI))).convert("RGB"))
     agree(figure, lambda x, y: pixels[int(y * DPI / 72), int(x * DPI / 72)])
 
 
 @pytest.mark.parametrize("look", THEMES)
 def test_over_an_image_the_scale_shows_what_its_light_and_shade_make_of_a_colour(look: str) -> None:
-    figure = kinds.over_image(patches(), SHADES, columns=3, look=look)  # type: ignore[arg-type]
+    figure = kinds.overlay(patches(), SHADES, columns=3, look=look)  # type: ignore[arg-type]
     *maps, bar = pictures(figure.drawing)
     assert len(bar.pixels) > 1
     for picture, weights in zip(maps, numbers_of(figure), strict=True):

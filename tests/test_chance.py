@@ -13,9 +13,9 @@ from mha_viz.analysis.chance import ChanceRoles, by_chance
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.permuted import permuted, turned
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError
+from mha_viz.study.chance import permuted, turned
 
 
 def sentence(forms: str, heads: list[int | None]) -> Sentence:
@@ -62,7 +62,7 @@ def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few_cases")
 def test_the_toy_has_more_roles_than_with_trees_of_other_sentences() -> None:
-    roles_by_chance = mv.chance_roles(grammar.corpus(40), "toy", draws=2)
+    roles_by_chance = mv.roles.permutation_test(grammar.corpus(40), "toy", draws=2)
     assert roles_by_chance.observed >= 4
     assert max(roles_by_chance.drawn) <= 1
     assert roles_by_chance.p == pytest.approx(1 / 3)
@@ -85,16 +85,16 @@ def test_chains_are_turned_along_the_mentions_of_a_document() -> None:
 
 def test_roles_of_coreference_by_chance_stand_beside_those_of_syntax(tmp_path: Path) -> None:
     corpus = grammar.corpus(150)
-    of_chains = mv.chance_roles(corpus, "toy", role="coreference", draws=1)
+    of_chains = mv.roles.permutation_test(corpus, "toy", role="coreference", draws=1)
     assert of_chains.observed >= 1
     assert of_chains.drawn == (0,)
     profile = of_chains.stored_in(ChanceRoles(4, (1,), ("grammar",)).stored_in(mv.profile(corpus, "toy")))
-    stored = mv.open_profile(profile.save(tmp_path / "toy"))
+    stored = mv.load_profile(profile.save(tmp_path / "toy"))
     assert by_chance(stored, "coreference") == of_chains
     assert stored.tables["chance"]["role"].tolist() == ["syntax"] * 2 + ["coreference"] * 2
-    assert "of coreference; with chains turned along their documents none" in "".join(mv.report(stored).notes)
+    assert "of coreference; with chains turned along their documents none" in "".join(mv.roles.report(stored).notes)
     with pytest.raises(SettingError, match="'broad' is not a role that is counted"):
-        mv.chance_roles(corpus, "toy", role="broad")
+        mv.roles.permutation_test(corpus, "toy", role="broad")
 
 
 def test_p_counts_the_observed_study_too() -> None:
@@ -104,25 +104,25 @@ def test_p_counts_the_observed_study_too() -> None:
 
 def test_what_cannot_be_drawn_is_said() -> None:
     with pytest.raises(SettingError, match="draws is 0"):
-        mv.chance_roles("grammar", "toy", draws=0)
+        mv.roles.permutation_test("grammar", "toy", draws=0)
     with pytest.raises(SettingError, match=r"draws is 1\.5"):
-        mv.chance_roles("grammar", "toy", draws=1.5)  # type: ignore[arg-type]
+        mv.roles.permutation_test("grammar", "toy", draws=1.5)  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match="'None' is not a corpus"):
-        mv.chance_roles(None, "toy", also="grammar")  # type: ignore[arg-type]
+        mv.roles.permutation_test(None, "toy", also="grammar")  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match="has no trees"):
-        mv.chance_roles("repeats", "toy", draws=1)
+        mv.roles.permutation_test("repeats", "toy", draws=1)
 
 
 # ---- In a profile ----------------------------------------------------------------------------------------------------
 
 
 def test_what_is_stored_is_read_again_and_stated_in_the_report(tmp_path: Path) -> None:
-    toy = mv.open_profile("toy")
+    toy = mv.load_profile("toy")
     chance = ChanceRoles(7, (0, 1, 0), ("grammar",))
-    stored = mv.open_profile(chance.stored_in(toy).save(tmp_path / "toy"))
+    stored = mv.load_profile(chance.stored_in(toy).save(tmp_path / "toy"))
     assert by_chance(stored) == chance
     words = "By chance: 7 roles of syntax; with the trees of other sentences at most 1, in 3 permutations (p = 0.250)"
-    assert f"{words}, on grammar." in mv.report(stored).notes
+    assert f"{words}, on grammar." in mv.roles.report(stored).notes
     table = stored.tables["chance"]
     is_of_trees = (table["role"] == "syntax") & (table["null"] != "kind")
     assert [*table["draw"][is_of_trees]] == [0, 1, 2, 3]
@@ -130,7 +130,7 @@ def test_what_is_stored_is_read_again_and_stated_in_the_report(tmp_path: Path) -
 
 @pytest.mark.parametrize("chance", [ChanceRoles(7, (0,), ("other",)), ChanceRoles(6, (0,), ("grammar",))])
 def test_what_was_counted_of_other_roles_is_not_stated(chance: ChanceRoles) -> None:
-    toy = mv.open_profile("toy")
+    toy = mv.load_profile("toy")
     assert by_chance(chance.stored_in(toy)) is None
     tables = {name: table for name, table in toy.tables.items() if name != "chance"}
     assert by_chance(replace(toy, tables=tables)) is None
@@ -139,18 +139,18 @@ def test_what_was_counted_of_other_roles_is_not_stated(chance: ChanceRoles) -> N
 
 @pytest.mark.parametrize(("name", "roles", "corpora"), [("minilm", 27, 2), ("toy", 7, 1)])
 def test_chance_names_none_of_the_shipped_roles(name: str, roles: int, corpora: int) -> None:
-    chance = by_chance(mv.open_profile(name))
+    chance = by_chance(mv.load_profile(name))
     assert chance is not None
     assert (chance.observed, chance.drawn, len(chance.corpora)) == (roles, (0,) * 20, corpora)
-    assert "with the trees of other sentences none, in 20 permutations (p = 0.048)" in mv.report(
-        mv.open_profile(name)
+    assert "with the trees of other sentences none, in 20 permutations (p = 0.048)" in mv.roles.report(
+        mv.load_profile(name)
     ).markdown().replace("\\", "")
 
 
 def test_progress_runs_once_over_all_draws_and_corpora() -> None:
     shares: list[float] = []
     one, other = grammar.corpus(30), grammar.corpus(30, seed=5)
-    mv.chance_roles(one, "toy", also=other, draws=1, progress=lambda so_far: shares.append(so_far.fraction))
+    mv.roles.permutation_test(one, "toy", also=other, draws=1, progress=lambda so_far: shares.append(so_far.fraction))
     assert shares == sorted(shares)
     assert shares[-1] == 1
     assert {0.25, 0.5, 0.75} <= {*shares}
@@ -174,7 +174,7 @@ def test_the_command_stores_what_chance_names_beside_the_roles_of_two_corpora(
     one, two = treebanks(tmp_path)
     out = tmp_path / "out"
     assert main(["profile", one, "--and", two, "--model", "toy", "--chance", "1", "--out", str(out)]) == 0
-    profile = mv.open_profile(out)
+    profile = mv.load_profile(out)
     established = [role for role in profile.findings() if role.role == "syntax"]
     assert {role.status for role in established} == {"established"}
     assert len(established) > 2  # by both

@@ -10,13 +10,12 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.figures import caption
-from mha_viz.figures.layout import Size
-from mha_viz.figures.recipe import of_head
-from mha_viz.figures.view import View
+from mha_viz.figures.layout import Size, caption
+from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.view import View
 
 if TYPE_CHECKING:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
 Tiny = Callable[[str], "Encoder"]
 
@@ -65,7 +64,7 @@ def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny
     assert figure.caption.count("changed by Even") == 2, "of the panel, and of the colours"
     assert "changed by Even" in even.heatmap("L1H1").caption
     even.save(tmp_path / "even.npz")
-    assert mv.open_attention(tmp_path / "even.npz").made == ("typed", "changed by Even")
+    assert mv.load_attention(tmp_path / "even.npz").made == ("typed", "changed by Even")
     even.save(tmp_path / "even.csv")
     mv.compare([(usual, "L1H1"), (even, "L1H1")]).save(tmp_path / "both.csv")
     figure.save(tmp_path / "difference.csv")
@@ -82,5 +81,5 @@ def test_caption_file_and_recipe_are_not_those_of_the_unchanged_model(tiny: Tiny
     usual.save(tmp_path / "usual.csv")
     assert pd.read_csv(tmp_path / "usual.csv")["made"].dropna().tolist() == ["typed"]
     code = of_head(even, "heatmap", [mv.Head(1, 1)], View(), Size(), "x.svg")
-    assert "open_attention" in code, "no call of this package makes these numbers"
+    assert "load_attention" in code, "no call of this package makes these numbers"
     assert ".encode(" not in code

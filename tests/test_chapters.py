@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.ui import chapters
+from mha_viz.app.widgets import chapters
 from tests.browser_tab import PHONE, BrowserTab
 from tests.page_session import ROOT, PageSession
 from tools import docs
@@ -49,7 +49,7 @@ def test_chapters_travel_with_the_wheel() -> None:
 
 
 def test_links_between_chapters_lead_to_a_heading_and_others_stay_plain() -> None:
-    texts = {name: chapters._read(name)[1] for name in chapters.chapters()}
+    texts = {name: chapters._read_chapter(name)[1] for name in chapters.chapters()}
     headings = {name: {slug(h) for h in re.findall(r"^#+ (.+)$", text, re.MULTILINE)} for name, text in texts.items()}
     to_chapters = 0
     for name, text in texts.items():
@@ -64,7 +64,7 @@ def test_links_between_chapters_lead_to_a_heading_and_others_stay_plain() -> Non
 
 def test_a_chapter_is_text_alone() -> None:
     for name in chapters.chapters():
-        assert not NOT_TEXT.search(CODE.sub("`", chapters._read(name)[1])), name
+        assert not NOT_TEXT.search(CODE.sub("`", chapters._read_chapter(name)[1])), name
     shown = PageSession({"chapter": "glossary"}, PAGE)
     assert not [element for element in shown.at.markdown if element.allow_html]
     assert "$W_O$" in text_of("pages")
@@ -80,7 +80,7 @@ def test_a_file_that_is_no_chapter_is_not_linked() -> None:
 @pytest.mark.parametrize("odd", ["nonsense", "gallery", "reference/errors", "../SECURITY", "/etc/passwd", "index.md"])
 def test_a_chapter_that_there_is_not_is_said_and_about_is_shown(odd: str) -> None:
     shown = PageSession({"chapter": odd}, PAGE)
-    assert f"could not be used (chapter={odd})" in shown.said
+    assert f"Ignored in this link: chapter={odd}" in shown.said
     assert "**What they do not show.**" in shown.said
 
 

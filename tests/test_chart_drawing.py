@@ -11,15 +11,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mha_viz import figure as figure_api
-from mha_viz.drawing.marks import CellPicture, Polyline, Rect, Text
+from mha_viz import figures as figure_api
 from mha_viz.errors import ExportError
-from mha_viz.figures.chart import Axis, Bars, Cells, Chart, Legend, Line, Margin, Plot, Series, spans
-from mha_viz.figures.chart_axes import scale
-from mha_viz.figures.chart_drawing import drawing
-from mha_viz.figures.chart_text import text_marks, width, without_markup
+from mha_viz.figures.charts.chart import (
+    Axis,
+    Bars,
+    Cells,
+    Chart,
+    Legend,
+    Line,
+    Margin,
+    Plot,
+    Series,
+    spans,
+    text_marks,
+    width,
+    without_markup,
+)
+from mha_viz.figures.charts.chart_drawing import drawing, scale
+from mha_viz.figures.drawing.marks import CellPicture, Polyline, Rect, Text
+from mha_viz.figures.drawing.theme import LIGHT, Theme
 from mha_viz.figures.layout import Size
-from mha_viz.figures.theme import LIGHT, Theme
 from tests.files import opens
 
 SIZE = Size(width_mm=170, font_pt=8)

@@ -11,9 +11,21 @@ import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
-from mha_viz.figures.chart import Axis, Band, Bars, Chart, Frame, Line, Margin, Plot, Points, one_below_another, spans
-from mha_viz.figures.chart_plotly import plotly
-from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.charts.chart import (
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Frame,
+    Line,
+    Margin,
+    Plot,
+    Points,
+    one_below_another,
+    spans,
+)
+from mha_viz.figures.charts.chart_plotly import plotly
+from mha_viz.figures.drawing.theme import LIGHT
 
 USUAL, BELOW = Axis(is_fixed=False), Axis(is_fixed=False, same_as=2, has_labels=False)
 BOTTOM, TOP = spans((1, 6), 0.14)

@@ -16,16 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.analysis import unusual
+from mha_viz.app.explore.badges import badges
+from mha_viz.app.url import lesson
+from mha_viz.app.url.address import Url
+from mha_viz.app.url.lesson import MAX_ENCODED, MAX_REMARK, MOST, LessonView
+from mha_viz.app.widgets import classroom
+from mha_viz.app.widgets.classroom import LARGER
+from mha_viz.app.widgets.inference import PageReading
 from mha_viz.attention import Head
 from mha_viz.errors import LessonFull
-from mha_viz.figures.chart import Axis, Chart, Line, Margin, Plot, Points
-from mha_viz.figures.chart_plotly import plotly
-from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.charts.chart import Axis, Chart, Line, Margin, Plot, Points
+from mha_viz.figures.charts.chart_plotly import plotly
+from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.files.assets import page_files
-from mha_viz.ui import classroom, lesson
-from mha_viz.ui.classroom import LARGER
-from mha_viz.ui.explore.badges import badges
-from mha_viz.ui.lesson import MAX_ENCODED, MAX_REMARK, MOST, LessonView
+from mha_viz.models.getting import catalog
 from tests import hostile
 from tests.files import code_in
 from tests.page_session import PageSession, press
@@ -135,9 +139,11 @@ def test_a_hidden_answer_hides_every_kind_of_finding_that_names_words(
 
     kinds = {**unusual.KINDS, "new": unusual.Kind("new", names_words, 0.0, find)}
     monkeypatch.setattr(unusual, "KINDS", kinds)
-    read = reading(seed=100 + names_words)
+    model = catalog.Model("nowhere", "Nowhere", "", *(2, 2, 8, 0), "Comes with no profile.", "own")
+    page = PageReading(Url({"text": "A text."}), model, reading(seed=100 + names_words))
     for is_hidden in (False, True):
-        sent = json.loads(badges(read, (Head(0, 0),), None, "", 0, is_hidden, "", "null"))
+        monkeypatch.setattr(PageReading, "hides_answer", is_hidden)
+        sent = json.loads(badges(page, {}))
         is_said = any("made up" in "".join(one["words"]) for one in sent["unusual"])
         assert is_said == (not (is_hidden and names_words))
 
@@ -188,7 +194,7 @@ def test_a_view_has_no_parameters_of_other_pages_and_none_complains(name: str) -
     views = lesson.add((), name, {**seen, "model": "toy", "head": "L1H1", "off": "L1H0"}, "")
     for parameters in ({**views[0].parameters, "view": "1"}, {"part": "1"}):  # as older links count views
         there = PageSession({**parameters, "class": "1", "lesson": lesson.write(views) or ""}, str(page_files()[name]))
-        assert "Part of this link could not be used" not in there.said
+        assert "Ignored in this link" not in there.said
     page_of = {"show": "compare", "kinds": "roles", "divide": "inside_a_head", "experiment": "why_heads_differ"}
     for parameter, page in {**page_of, "task": "why_heads_differ"}.items():
         assert (parameter in views[0].parameters) == (page == name)
@@ -235,10 +241,44 @@ def test_a_lesson_is_made_on_the_page_view_by_view() -> None:
     assert len(lesson.read(there.url["lesson"])[0]) == 1
 
 
+def test_a_view_moves_up_and_down_and_the_open_one_stays_open() -> None:
+    views = (*ITEMS, LessonView("roles", {"head": "L5H11"}, "Last"))
+    assert lesson.move(views, 3, 1) == (views[2], views[0], views[1])
+    assert lesson.move(views, 1, 2) == (views[1], views[0], views[2])
+    assert lesson.move(views, 1, 0) == lesson.move(views, 1, 4) == lesson.move(views, 4, 1) == views
+    there = PageSession({"class": "1", "lesson": LINK, "view": "1", **ITEMS[0].parameters})
+    press(there, "lesson_down_1")
+    assert lesson.read(there.url["lesson"])[0] == (ITEMS[1], ITEMS[0])
+    assert there.url["view"] == "2"
+
+
+@pytest.mark.parametrize("number", range(1, len(classroom.FIRST_HOUR) + 1))
+def test_the_ready_lesson_opens_at_each_view(number: int) -> None:
+    views, (page, begun) = classroom.FIRST_HOUR, classroom.begin_first_hour()
+    assert lesson.read(begun["lesson"]) == (views, True)
+    assert (page, begun["view"], begun["class"]) == (views[0].page, "1", "1")
+    view = views[number - 1]
+    url = {"lesson": begun["lesson"], "class": "1", **view.parameters, "view": str(number)}
+    there = PageSession(url, str(page_files()[view.page]))
+    body = unescape("".join(e.proto.body for e in there.at.get("html")))
+    assert f"{number} of {len(views)}" in body
+    assert view.remark in body
+    assert 'class="mha-problem"' not in body
+    assert "could not be" not in there.said
+    assert len(re.findall(r"[.?!](?: |$)", view.remark)) <= 2
+
+
+def test_the_ready_lesson_is_in_the_menu() -> None:
+    there = PageSession()
+    there.send("mha_more", "class", {"lesson": True})
+    assert lesson.read(there.url["lesson"]) == (classroom.FIRST_HOUR, True)
+    assert there.url["head"] == "L0H2"
+
+
 def test_a_value_that_means_nothing_is_said() -> None:
     for name, value in (("class", "2"), ("view", "7"), ("view", "x")):
         there = PageSession({"lesson": LINK, name: value})
-        assert f"Part of this link could not be used ({name}={value})." in there.said
+        assert f"Ignored in this link: {name}={value}." in there.said
 
 
 def test_a_lesson_that_cannot_be_read_is_said() -> None:
@@ -257,8 +297,8 @@ def test_answers_are_hidden_until_asked() -> None:
 
 def test_charts_have_larger_letters_in_a_class() -> None:
     usual, there = (
-        json.loads(PageSession(url, "pages/20_compare.py").at.get("plotly_chart")[0].proto.spec)["layout"]
-        for url in ({"show": "map"}, {"show": "map", "class": "1"})
+        json.loads(PageSession(url, "pages/40_inside_a_head.py").at.get("plotly_chart")[0].proto.spec)["layout"]
+        for url in ({"step": "scale"}, {"step": "scale", "class": "1"})
     )
     assert there["height"] == pytest.approx(LARGER * usual["height"])
     assert there["font"]["size"] == pytest.approx(LARGER * usual["font"]["size"])

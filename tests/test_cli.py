@@ -18,12 +18,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load as load_safetensors
 
-from mha_viz import __version__, exports
-from mha_viz.cli import main, output, terminal
+from mha_viz import __version__
+from mha_viz.cli import main, output
 from mha_viz.cli.usage import meant_head
+from mha_viz.figures import files
 from mha_viz.files.assets import asset
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.process import progress as progress_bars
 from tests import hostile
 from tests.cli_runs import ROOT, assert_one_line, run
 
@@ -225,7 +227,7 @@ def test_the_size_of_a_large_table_is_announced(
     suffix: str, minilm: Encoder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     attention = minilm.encode(" ".join(["The animal didn't cross the street because it was too tired."] * 6))
-    size = len(exports.to_bytes(attention, suffix))
+    size = len(files.to_bytes(attention, suffix))
     assert output.text_size(attention, suffix) == pytest.approx(size, rel=0.2)
     to = output.Destination(Path(f"a{suffix}"), suffix)
     output.announce(attention, to)
@@ -241,8 +243,8 @@ def test_a_log_file_gets_a_line_of_progress_every_few_seconds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter(range(0, 100, 2))  # seconds
-    monkeypatch.setattr(terminal, "monotonic", lambda: next(clock))
-    with terminal.bar("of the text") as show:
+    monkeypatch.setattr(progress_bars, "monotonic", lambda: next(clock))
+    with progress_bars.bar("of the text") as show:
         for done in range(0, 2000, 200):
             show(done, 2000)
     lines = capsys.readouterr().err.splitlines()

@@ -9,8 +9,8 @@ import pytest
 
 from mha_viz.attention import Attention
 from mha_viz.cli import main
-from mha_viz.exports import open_attention
-from mha_viz.models.loading import load
+from mha_viz.figures.files import load_attention
+from mha_viz.models.reading.loading import load
 from mha_viz.request import PARTS
 from tests import tiny_encoder_decoders
 from tests.tiny_encoder_decoders import ENCODER_LAYERS
@@ -26,7 +26,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def read(model: str, tmp_path: Path, *options: str) -> Attention:
     path = tmp_path / "reading.npz"
     assert main(["attention", SOURCE, "--model", model, *options, "--out", str(path)]) == 0
-    return open_attention(path)
+    return load_attention(path)
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mha_viz import figure as figure_api
+from mha_viz import figures as figure_api
 from mha_viz.cli import main
-from mha_viz.models import loading
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading import loading
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.quotes import printable
 from tests import hostile, lanes
 from tests.files import FORMATS, opens
@@ -81,8 +81,10 @@ def test_all_heads_go_into_a_folder_one_file_each(tmp_path: Path, capsys: pytest
     folder = tmp_path / "new" / "heads"
     arguments = ("--model", "toy", "--all-heads", folder, "--format", "pdf", "--width-mm", "40")
     assert figure("heatmap", "the dog saw the girl .", *arguments) == 0
-    assert {path.name for path in folder.iterdir()} == {f"L{i}H{j}.pdf" for i in range(2) for j in range(4)}
-    assert "8 files, L0H0.pdf to L1H3.pdf" in capsys.readouterr().out
+    assert {path.name for path in folder.iterdir()} == {
+        f"L{i}H{j}_the-dog-saw-the.pdf" for i in range(2) for j in range(4)
+    }
+    assert "8 files, L0H0_the-dog-saw-the.pdf to L1H3_the-dog-saw-the.pdf" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "links"])
@@ -91,8 +93,9 @@ def test_maps_of_rollout_go_into_files_named_by_their_layers(
 ) -> None:
     arguments = ("--model", "toy", "--quantity", "rollout", "--all-heads", tmp_path / "maps")
     assert figure(kind, "the dog saw the girl .", *arguments) == 0
-    assert {path.name for path in (tmp_path / "maps").iterdir()} == {"L0.svg", "L1.svg"}
-    assert "2 files, L0.svg to L1.svg" in capsys.readouterr().out
+    first, last = (f"L{layer}{'-links' * (kind == 'links')}_the-dog-saw-the.svg" for layer in (0, 1))
+    assert {path.name for path in (tmp_path / "maps").iterdir()} == {first, last}
+    assert f"2 files, {first} to {last}" in capsys.readouterr().out
 
 
 def test_a_layer_of_rollout_is_named_without_a_head(tmp_path: Path) -> None:
@@ -117,7 +120,9 @@ WRONG: list[tuple[list[str], str]] = [
     (["grid", TIRED, "--out", "-"], "stdout has no suffix"),
     (["grid", TIRED, "--out", "-", "--format", "bmp"], "not a figure format"),
     (["links", TIRED, "--all-heads", "d", "--format", "sgv"], "Did you mean .svg?"),
-    (["heatmap", TIRED, "--out", "f.svg"], "No head was named. Give --head"),
+    (["heatmap", TIRED, "--out", "f.svg"], "No head was named. Give --head L3H1."),
+    (["links", TIRED, "--model", "toy", "--out", "f.svg"], "No head was named. Give --head L1H1."),
+    (["links", TIRED, "--model", "./mine", "--out", "f.svg"], "No head was named. Give --head L0H0."),
     (["heatmap", TIRED, "--head", "L3H1", "--head", "L3H2", "--out", "f.svg"], "shows one head"),
     (["links", TIRED, "--head", "L3H1", "--pin", "q99", "--out", "f.svg"], "--pin is “q99”: there is no token 99"),
     (["compare", TIRED, "--head", "L3H1", "--pin", "k0", "--special", "hide", "--out", "f.html"], "does not show"),
@@ -148,7 +153,7 @@ WRONG: list[tuple[list[str], str]] = [
         ["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--pin", "7"],
         "--pin is “7”. Expected one of: q10",
     ),
-    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--dpi", "-1"], "resolution"),
+    (["links", TIRED, "--head", "L3H1", "--out", "f.svg", "--dpi", "9"], "a resolution from 10 to 2400"),
     (["links", TIRED, "--head", "L3H1", "--out", "no/such/folder/f.svg"], "cannot be written"),
     (["difference", TIRED, "--head", "L3H1", "--out", "f.svg"], "takes two heads"),
     (["difference", TIRED, "--and", "Cats sleep all day long.", "--head", "L3H1", "--out", "f.svg"], "common rows"),
@@ -305,7 +310,7 @@ def test_comparisons_in_every_format(tmp_path: Path, minilm: Encoder, kind: str,
 
 
 def test_a_missing_font_is_a_warning_not_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from mha_viz.drawing import fonts
+    from mha_viz.figures.drawing import fonts
 
     lost = "\U0001f9ff"
     if fonts.font_for(lost):
@@ -341,7 +346,7 @@ def test_a_picture_in_which_hardly_anything_can_be_seen_says_what_to_do(
         assert stderr == ""
         return
     assert stderr == (
-        "mha-viz: All weights shown are less than 0.15, which a scale from 0 to 1 hardly shows. "
+        "mha-viz: All weights shown are below 0.15, hardly visible on a scale from 0 to 1. "
         "Use --scale head, which runs to the largest weight.\n"
     )
     assert figure(kind, *weak, "--scale", "head", "--out", tmp_path / "f.svg") == 0
@@ -354,9 +359,9 @@ def test_of_many_files_each_warning_is_said_once_with_a_file_it_is_of(
 ) -> None:
     assert figure("links", *WEAK, "--all-heads", tmp_path) == 0
     stdout, stderr = capsys.readouterr()
-    assert "72 files, L0H0.svg to L5H11.svg" in stdout
+    assert "72 files, L0H0-links_" in stdout
     assert stderr.count("\n") == 1
-    assert "such files: All weights shown are less than 0.15" in stderr
+    assert "such files: All weights shown are below 0.15" in stderr
 
 
 def test_a_rule_that_leaves_no_link_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from websockets.asyncio.client import connect
 
 from mha_viz import cli
 from mha_viz.cli import attention as attention_command
-from mha_viz.cli import exit_codes, main
+from mha_viz.cli import main, stops
 from mha_viz.cli.terminal import downloading
 from mha_viz.files import whole_file
 from tests.cli_runs import ROOT, assert_one_line
@@ -105,7 +105,7 @@ class Interrupted:
 
 
 @pytest.mark.app
-@pytest.mark.parametrize("module", ["mha_viz.cli", "mha_viz.serving"])
+@pytest.mark.parametrize("module", ["mha_viz.cli", "mha_viz.app.serving"])
 def test_a_python_without_docstrings_is_refused_at_the_start(module: str) -> None:
     """From them transformers makes classes when it is imported: every model would be refused with its words on that."""
     command = [sys.executable, "-OO", "-m", module]
@@ -254,5 +254,5 @@ def test_too_little_memory_is_said(
         raise error
 
     monkeypatch.setattr("mha_viz.cli.listing.run", run)
-    assert main(["models"]) == exit_codes.USAGE
+    assert main(["models"]) == stops.USAGE
     assert_one_line(capsys.readouterr().err, "too little memory", "ulimit -v")

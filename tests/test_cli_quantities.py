@@ -10,11 +10,11 @@ import pytest
 from mha_viz.attention import Attention
 from mha_viz.attention.rollout import rollout
 from mha_viz.cli import main
-from mha_viz.exports import open_attention
-from mha_viz.models import ablation
-from mha_viz.models.gradients import gradient_weighted
-from mha_viz.models.loading import load
-from mha_viz.models.norms import norm_weighted
+from mha_viz.figures.files import load_attention
+from mha_viz.models.decomposing.contributions import norm_weighted
+from mha_viz.models.intervening import ablation
+from mha_viz.models.intervening.gradients import gradient_weighted
+from mha_viz.models.reading.loading import load
 
 TEXT = "the dog [MASK] the girl ."
 TOY = ["--model", "toy"]
@@ -23,7 +23,7 @@ TOY = ["--model", "toy"]
 def read(tmp_path: Path, *options: str) -> Attention:
     path = tmp_path / "reading.npz"
     assert main(["attention", TEXT, *TOY, *options, "--out", str(path)]) == 0
-    return open_attention(path)
+    return load_attention(path)
 
 
 def test_every_quantity_is_that_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz import errors
-from mha_viz.cli import exit_codes, main
+from mha_viz.cli import main, stops
 from tests import hostile
 from tests.cli_runs import ROOT, assert_one_line, stdin
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
@@ -45,8 +45,10 @@ REFUSED: list[tuple[int, list[str], list[str]]] = [
     (USAGE, ["attention", "x", "--out", "no/such/folder/a.npz"], ["no/such/folder/a.npz", "no such file"]),
     (USAGE, ["attention", "x", "--out", "a" * 300 + ".npz"], ["cannot be written", "too long"]),
     (USAGE, ["attention", "x", "--out", "..", "--format", "npz"], ["it is a folder"]),
+    (USAGE, ["attention", "x", "--out", "."], ["“.” is a folder. Name a file in it, such as made.npz."]),
+    (USAGE, ["example", ".."], ["“..” is a folder. Name a file in it, such as ../made.conllu."]),
     (USAGE, ["attention", "x", "--layers", "3", "--out", "a.npz"], ["--layers"]),
-    (USAGE, ["toy", "evaluate", "--sentences", "0", "--out", "a.csv"], ["0 sentences decide nothing"]),
+    (USAGE, ["toy", "evaluate", "--sentences", "0", "--out", "a.csv"], ["nothing to measure in 0 sentences"]),
     (USAGE, ["toy", "evaluate", "--out", "a.npz"], ["“.npz” is not a table format. Use one of .csv, .json."]),
     (USAGE, ["serve", "--port", "0"], ["“0”", "65535"]),
     (USAGE, ["serve", "--port", "99999999999"], ["65535"]),
@@ -74,7 +76,7 @@ def test_what_is_refused_before_a_model_is_loaded_is_one_line_with_its_exit_code
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mha_viz.models.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("mha_viz.models.reading.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
     assert main(arguments) == code
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -119,7 +121,7 @@ def test_the_table_of_exit_codes_is_in_the_help_and_in_the_documentation(capsys:
     with pytest.raises(SystemExit):
         main(["--help"])
     shown, page = capsys.readouterr().out, (ROOT / "docs/howto/command-line.md").read_text("utf-8")
-    for code, meaning in exit_codes.MEANINGS.items():
+    for code, meaning in stops.MEANINGS.items():
         assert re.search(rf"^  {code} +{re.escape(meaning)}$", shown, re.MULTILINE)
         assert f"| {code} | {meaning} |" in page
 

@@ -32,8 +32,8 @@ from mha_viz.cli.outcomes import lines
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.files.assets import asset
-from mha_viz.models import loading
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading import loading
+from mha_viz.models.reading.encoder import Encoder
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +148,7 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     table = lines(replications, there, other)
     assert [line.split("  ")[1] for line in table[2:7]] == [
         "its verb → subject (nsubj)",
-        "object ← its verb, most of all (obj)",
+        "object ← its verb, more than any other word (obj)",
         "dependent → its head (xyz)",
         "any token → [SEP]",
         "any token → many tokens",
@@ -166,7 +166,7 @@ def test_roles_and_outcomes_stand_in_the_table_in_words() -> None:
     assert rules == ["rule", "below", "–", "–", "–", "–"]
     assert table[-2] == (
         "rule: what the head does to the rule by parts of speech on the profile's corpora, "
-        "by an older version, whose rule by parts of speech names one of them."
+        "by an older version, whose rule uses one part of speech."
     )
     short = "B B B B B B B B B B B B B…"
     assert table[0].endswith(short)
@@ -207,9 +207,9 @@ def test_a_profile_is_compared_as_it_was_measured(
 def test_roles_are_counted_over_the_profiles_of_runs(
     measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As ``mv.in_runs`` counts them, in a table and in lines."""
+    """As ``mv.roles.in_runs`` counts them, in a table and in lines."""
     assert replicate(Path("toy"), "toy", "--runs", str(measured), "--out", str(tmp_path / "runs.csv")) == 0
-    expected = mv.in_runs([mv.open_profile("toy"), mv.open_profile("toy"), mv.open_profile(measured)])
+    expected = mv.roles.in_runs([mv.load_profile("toy"), mv.load_profile("toy"), mv.load_profile(measured)])
     assert pd.read_csv(tmp_path / "runs.csv").values.tolist() == expected.values.tolist()
     *said, count = capsys.readouterr().out.splitlines()
     assert len(said) == 1 + len(expected)

@@ -22,7 +22,7 @@ import mha_viz as mv
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.errors import ClusterError, ClusterMissing, CorpusError, SettingError, SumsUnsavedWarning
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.cluster.connection import client_error, connected, task_error
 from mha_viz.study.cluster.engine import SUMS_FOLDER, OnCluster
 from mha_viz.study.run import Progress, study
@@ -54,7 +54,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(toy: Encoder, corpus: Path) -> Profile:
     """The profile that one process measures."""
-    return study(toy, mv.open_corpus(corpus))
+    return study(toy, mv.read_corpus(corpus))
 
 
 def assert_equal(ours: Profile, theirs: Profile) -> None:
@@ -122,7 +122,7 @@ def test_a_bad_line_is_left_out_and_counted_and_a_full_disk_costs_nothing_but_ti
     sentences = corpus.read_bytes().split(b"\n\n")
     broken.write_bytes(b"\n\n".join([*sentences[:40], b"1\tbroken\xff", *sentences[40:]]))
     with pytest.raises(CorpusError):
-        mv.open_corpus(broken)
+        mv.read_corpus(broken)
     full = next(iter(client.nthreads()))
     client.run(limit_files, 1000, workers=[full])
     try:
@@ -155,7 +155,7 @@ def test_the_commands_measure_by_a_cluster_that_runs(
         printed = capsys.readouterr()
         assert "The cluster’s dashboard: http://" in printed.err
         assert f"toy on {corpus.name} ({SENTENCES} sentences" in printed.out
-        assert mv.open_profile(out).facts == whole.facts
+        assert mv.load_profile(out).facts == whole.facts
         for command in (
             ["replicate", str(out), str(other)],
             ["effect", str(corpus), "--model", "toy", "--heads", "L1H1", "--most", "20"],
@@ -192,7 +192,7 @@ def test_the_command_counts_roles_of_other_words_of_the_kind_by_a_cluster(
         for place, where in (("here", []), ("there", ["--cluster", client.scheduler.address])):
             out = tmp_path / place
             assert main([*command, "--out", str(out), *where]) == 0
-            tables.append(mv.open_profile(out).tables["chance"])
+            tables.append(mv.load_profile(out).tables["chance"])
             assert [*out.glob(".kinds-*")] == [], "nothing is left over"
     assert tables[0].equals(tables[1])
     assert tables[0]["roles"][0] > 2
@@ -202,14 +202,14 @@ def test_the_command_counts_roles_of_other_words_of_the_kind_by_a_cluster(
 def test_several_corpora_and_steps_of_a_training_in_one_call(client: Any, corpus: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the dog saw the girl .\nthe girl saw it .\n" * 5, "utf-8")
-    measured = mv.profiles([corpus, text], ["toy@0", "toy"], out=tmp_path / "out", client=client)
+    measured = mv.roles.profile_all([corpus, text], ["toy@0", "toy"], out=tmp_path / "out", client=client)
     names = [(profile.model, profile.corpus) for profile in measured]
     assert names == [("toy@0", "c.conllu"), ("toy@0", "text.txt"), ("toy", "c.conllu"), ("toy", "text.txt")]
     for profile in measured:
-        assert mv.open_profile(tmp_path / "out" / profile.model / profile.corpus) == profile
+        assert mv.load_profile(tmp_path / "out" / profile.model / profile.corpus) == profile
     together = pd.read_csv(tmp_path / "out" / "profiles.csv")
     assert list(together.columns[4:]) == [f"{model} on {name}" for model, name in names]
-    for _, row in mv.side_by_side(measured).iterrows():
+    for _, row in mv.roles.side_by_side(measured).iterrows():
         for profile in measured:
             lines = profile.tables["candidates"]
             same = np.logical_and.reduce([lines[key] == row[key] for key in ("layer", "head", "role", "detail")])
@@ -240,9 +240,9 @@ def test_what_is_no_cluster_is_refused(
     with pytest.raises(CorpusError, match="A cluster reads files"):
         mv.profile("grammar", "toy", client=client)
     with pytest.raises(SettingError, match="are lists"):
-        mv.profiles("grammar", ["toy"])
+        mv.roles.profile_all("grammar", ["toy"])
     with pytest.raises(SettingError, match="the same results folder"):
-        mv.profiles(["grammar", "grammar"], ["toy"])
+        mv.roles.profile_all(["grammar", "grammar"], ["toy"])
     command = ["profile", str(corpus), "--model", "toy", "--out", str(tmp_path)]
     assert main([*command, "--cluster", "tcp://127.0.0.1:9", "--workers", "2"]) == 2
     assert "both given" in capsys.readouterr().err

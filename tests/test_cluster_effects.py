@@ -15,22 +15,22 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.corpus_effects import MASKED_WORD, CorpusEffect
+from mha_viz.analysis.corpus_effects import MASKED_WORD, CorpusEffect, variants_of
 from mha_viz.analysis.profile import read_profile
 from mha_viz.attention import Head
-from mha_viz.cli import main, terminal
+from mha_viz.cli import main
 from mha_viz.errors import SumsUnsavedWarning
 from mha_viz.files.assets import asset
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
-from mha_viz.study.cluster import effects
-from mha_viz.study.cluster.effects import Cases, ClusterMeasurement
+from mha_viz.study.cases import Cases
+from mha_viz.study.cluster import cases as cases_of_parts
+from mha_viz.study.cluster.cases import CasesOfPart, ReadByWorkers
 from mha_viz.study.cluster.engine import OnCluster
 from mha_viz.study.cluster.layout import Part
 from mha_viz.study.cluster.tasks import PartTask, WorkerModel, digest
-from mha_viz.study.corpus_effects import Averages, EffectSettings, Measurement
+from mha_viz.study.corpus_effects import Averages, EffectCases, EffectSettings, Measurement
 from mha_viz.study.run import Progress
-from mha_viz.study.taken import Taken
 from tests.shards import cluster_of, laid_out, running, treebank, trust_of
 from tests.waiting import until
 
@@ -57,10 +57,20 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_one_process(toy: Encoder, corpus: Path, settings: EffectSettings) -> CorpusEffect:
-    run = Measurement(toy, mv.open_corpus(corpus), settings)
+    run = Measurement(toy, mv.read_corpus(corpus), settings)
     for _ in run.sentences():
         pass
     return run.result()
+
+
+def on_cluster(cluster: OnCluster, toy: Encoder, corpus: Any, settings: EffectSettings, folder: Path) -> Measurement:
+    return Measurement(toy, ReadByWorkers.of(cluster, corpus), settings, folder=folder)
+
+
+def effects_of(settings: EffectSettings, step: int = 1) -> CasesOfPart:
+    """What a worker measures by these settings; of words that are no drawn ones."""
+    variants = variants_of(settings.request.off, (), 4)
+    return CasesOfPart(EffectCases(step, settings, variants, MASKED_WORD))
 
 
 def assert_equal(ours: CorpusEffect, theirs: CorpusEffect) -> None:
@@ -81,7 +91,7 @@ def test_a_second_run_reads_what_the_first_has_stored(
     expected = of_one_process(toy, corpus, settings)
     cluster = OnCluster(client, size=SHARD)
     layout = cluster.open(corpus)
-    stopped = ClusterMeasurement(cluster, toy, layout, settings, tmp_path)
+    stopped = on_cluster(cluster, toy, layout, settings, tmp_path)
     so_far = next(reports := stopped.sentences())
     assert 0 < so_far.done < so_far.total == settings.most
     assert so_far.rate > 0
@@ -92,7 +102,7 @@ def test_a_second_run_reads_what_the_first_has_stored(
     before = files_in(tmp_path)
     assert before
 
-    resumed = ClusterMeasurement(cluster, toy, layout, settings, tmp_path)
+    resumed = on_cluster(cluster, toy, layout, settings, tmp_path)
     *_, last = resumed.sentences()
     assert (last.done, last.total, last.seconds_left, last.lost) == (settings.most, settings.most, 0, 0)
     assert_equal(resumed.result(), expected)
@@ -102,7 +112,7 @@ def test_a_second_run_reads_what_the_first_has_stored(
 
     client.run(forbid_measuring)
     try:
-        again = ClusterMeasurement(cluster, toy, layout, settings, tmp_path)
+        again = on_cluster(cluster, toy, layout, settings, tmp_path)
         assert len([*again.sentences()]) == len(after)
     finally:
         client.run(allow_measuring)
@@ -117,26 +127,26 @@ def at_work(dask_worker: Any) -> int:
 
 def forbid_measuring() -> None:
     """From now on, a worker that measures fails."""
-    effects.forbidden, Cases.measured = Cases.measured, None  # type: ignore[attr-defined, assignment, method-assign]
+    cases_of_parts.forbidden, CasesOfPart.measured = CasesOfPart.measured, None  # type: ignore[attr-defined, assignment, method-assign]
 
 
 def measure_few_until(path: str) -> None:
     """From now on, a worker measures a few parts, and others only when there is a file at this path."""
-    measured, left = Cases.measured, [*range(HELD)]
+    measured, left = CasesOfPart.measured, [*range(HELD)]
 
-    def waiting(self: Cases, model: WorkerModel, part: Part) -> Taken:
+    def waiting(self: CasesOfPart, model: WorkerModel, part: Part) -> Cases:
         if left:
             left.pop()
         else:
             until(Path(path).exists)
         return measured(self, model, part)
 
-    effects.forbidden, Cases.measured = measured, waiting  # type: ignore[attr-defined, method-assign]
+    cases_of_parts.forbidden, CasesOfPart.measured = measured, waiting  # type: ignore[attr-defined, method-assign]
 
 
 def allow_measuring() -> None:
     """Undo that."""
-    Cases.measured = effects.forbidden  # type: ignore[attr-defined, method-assign]
+    CasesOfPart.measured = cases_of_parts.forbidden  # type: ignore[attr-defined, method-assign]
 
 
 def test_files_before_others_leave_what_was_measured_of_a_relation(
@@ -144,18 +154,18 @@ def test_files_before_others_leave_what_was_measured_of_a_relation(
 ) -> None:
     cluster = OnCluster(client)
     sums, settings = tmp_path / "sums", WORDS._replace(most=1000)
-    for _ in ClusterMeasurement(cluster, toy, corpus, settings, sums).sentences():
+    for _ in on_cluster(cluster, toy, corpus, settings, sums).sentences():
         pass
     before = files_in(sums)
     other = tmp_path / "a.conllu"
     other.write_text(treebank(20, 4, seed=1), "utf-8")
-    both = ClusterMeasurement(cluster, toy, [other, corpus], settings, sums)
+    both = on_cluster(cluster, toy, [other, corpus], settings, sums)
     for _ in both.sentences():
         pass
     after = files_in(sums)
     assert {name: after[name] for name in before} == before
     assert len(after) == len(before) + 1
-    here = Measurement(toy, mv.open_corpus([other, corpus]), settings)
+    here = Measurement(toy, mv.read_corpus([other, corpus]), settings)
     for _ in here.sentences():
         pass
     assert_equal(both.result(), here.result())
@@ -171,11 +181,11 @@ def test_a_command_that_is_killed_is_resumed(
     for number in range(12):
         (folder / f"{number}.conllu").write_text(treebank(2, 5, seed=number), "utf-8")
     command = ["effect", str(folder), "--model", "toy", "--heads", "L1H1", "--out", str(table)]
-    on_cluster = [*command, "--cluster", client.scheduler.address]
+    by_workers = [*command, "--cluster", client.scheduler.address]
     parts = tmp_path / ".effect.csv.parts"
     client.run(measure_few_until, str(go))
     try:
-        with running("mha_viz.cli", *on_cluster, trust=trust_of(client)) as process:
+        with running("mha_viz.cli", *by_workers, trust=trust_of(client)) as process:
             until(lambda: len(files_in(parts)) == 2 * HELD)
             assert process.is_alive()
     finally:
@@ -187,8 +197,8 @@ def test_a_command_that_is_killed_is_resumed(
     assert 2 * HELD <= len(before) <= 2 * HELD + 2
     assert not table.exists()
     with monkeypatch.context() as patch, dask.config.set(trust_of(client)):
-        patch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0)
-        assert main(on_cluster) == 0
+        patch.setattr("mha_viz.process.progress.SECONDS_BETWEEN_LINES", 0)
+        assert main(by_workers) == 0
     after = files_in(parts)
     assert len(after) == 12
     assert {name: after[name] for name in before} == before
@@ -198,17 +208,17 @@ def test_a_command_that_is_killed_is_resumed(
     assert capsys.readouterr().out == printed.out
     pd.testing.assert_frame_equal(resumed, pd.read_csv(table))
 
-    all_sentences = ClusterMeasurement.sentences
+    all_sentences = Measurement.sentences
 
-    def stopped(self: ClusterMeasurement) -> Iterator[Progress]:
+    def stopped(self: Measurement) -> Iterator[Progress]:
         for report in all_sentences(self):
             yield report
             if self.taken.cases:  # a part counts when those before it have come
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(ClusterMeasurement, "sentences", stopped)
+    monkeypatch.setattr(Measurement, "sentences", stopped)
     with dask.config.set(trust_of(client)):
-        assert main(on_cluster) == 130
+        assert main(by_workers) == 130
     printed = capsys.readouterr()
     assert "the sentences read so far; run the same command again to continue." in printed.err
     assert "L1H1" in printed.out
@@ -216,7 +226,7 @@ def test_a_command_that_is_killed_is_resumed(
 
 def test_a_full_disk_costs_nothing_but_time(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
     cluster = OnCluster(client, size=SHARD)
-    run = ClusterMeasurement(cluster, toy, corpus, WORDS, tmp_path)
+    run = on_cluster(cluster, toy, corpus, WORDS, tmp_path)
     client.run(limit_files, 100)
     try:
         with pytest.warns(SumsUnsavedWarning, match="results of 12 parts could not be saved: .*File too large"):
@@ -235,9 +245,9 @@ def limit_files(most: int) -> None:
 
 def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
     settings = SENTENCES._replace(request=replace(SENTENCES.request, method="mean"))
-    measured = ClusterMeasurement(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
+    measured = on_cluster(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
     progress = [*measured.sentences()]
-    assert max(report.done for report in progress) == settings.most
+    assert max(report.done for report in progress) == 2 * settings.most, "of the means, and of the effects"
     assert measured.result().method == "mean over c.conllu"
     theirs, ours = (of.table() for of in (of_one_process(toy, corpus, settings), measured.result()))
     pd.testing.assert_frame_equal(ours, theirs, rtol=1e-5, atol=1e-7)  # of sums in another order
@@ -245,7 +255,7 @@ def test_means_over_a_corpus_are_summed_by_the_workers(client: Any, toy: Encoder
 
 def test_random_sentences_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path, tmp_path: Path) -> None:
     settings = SENTENCES._replace(request=replace(SENTENCES.request, method="resample"))
-    measured = ClusterMeasurement(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
+    measured = on_cluster(OnCluster(client, size=SHARD), toy, corpus, settings, tmp_path)
     assert max(report.done for report in measured.sentences()) == settings.most
     assert measured.result().method == "resample over c.conllu"
     assert_equal(measured.result(), of_one_process(toy, corpus, settings))
@@ -255,7 +265,7 @@ def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: 
     profile = read_profile(asset("profiles") / "toy" / "grammar")
     shares: list[float] = []
     ours, theirs = (
-        mv.used_roles(profile, corpus, toy, most=12, client=by, progress=shares.append) for by in (client, None)
+        mv.roles.ablate(profile, corpus, toy, most=12, client=by, progress=shares.append) for by in (client, None)
     )
     pd.testing.assert_frame_equal(ours.tables["used"], theirs.tables["used"])
     assert len(ours.tables["used"]) > 2
@@ -264,9 +274,9 @@ def test_used_roles_are_those_of_one_process(client: Any, toy: Encoder, corpus: 
 
 def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
-    part, model, cases = layout.parts[1], WorkerModel.opened_by(toy), Cases(WORDS, 1, layout.corpus, False)
-    task = PartTask(part, model, cases, "")
-    drawn = task._replace(measure=cases._replace(drawn=True))
+    part, model = layout.parts[1], WorkerModel.opened_by(toy)
+    task = PartTask(part, model, effects_of(WORDS), "")
+    drawn = task._replace(measure=effects_of(WORDS._replace(relation="")))
     shard = part.shard._replace(path="/b.conllu")
     elsewhere = part._replace(shard=shard, first=7, documents=(("9", 10),), several=True)
     changed = [
@@ -275,7 +285,7 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
         drawn,
         drawn._replace(part=elsewhere),
         *(
-            task._replace(measure=cases._replace(settings=WORDS._replace(**changed)))
+            task._replace(measure=effects_of(WORDS._replace(**changed)))
             for changed in (
                 {"request": replace(WORDS.request, off=(Head(0, 0),))},
                 {"request": replace(WORDS.request, method="mean")},
@@ -285,9 +295,9 @@ def test_the_key_of_cases_holds_all_that_they_depend_on(toy: Encoder, corpus: Pa
                 {"same_role": ["L0H0"]},
             )
         ),
-        task._replace(measure=cases._replace(step=2)),
-        task._replace(measure=cases._replace(step=2), part=part._replace(first=part.first + 1)),
-        task._replace(measure=cases._replace(settings=WORDS._replace(means=Averages(sentences=(("A", "cat"),))))),
+        task._replace(measure=effects_of(WORDS, 2)),
+        task._replace(measure=effects_of(WORDS, 2), part=part._replace(first=part.first + 1)),
+        task._replace(measure=effects_of(WORDS._replace(means=Averages(sentences=(("A", "cat"),))))),
     ]
     assert len({task.key, *(one.key for one in changed)}) == 14
     assert task._replace(part=elsewhere, folder="/elsewhere").key == task.key
@@ -297,39 +307,39 @@ def test_cases_that_were_stored_before_are_read(corpus: Path) -> None:
     layout = laid_out("a", [corpus], SHARD)
     part = layout.parts[0]._replace(first=7, sentences=10, kind="c")
     part = part._replace(shard=part.shard._replace(digest="d"))
-    digests = [digest(Cases(WORDS, 1, layout.corpus, drawn).depends_on(part)) for drawn in (False, True)]
-    assert [one[:12] for one in digests] == ["034990b208dc", "60fdc2586872"]
+    digests = [digest(effects_of(settings).depends_on(part)) for settings in (WORDS, WORDS._replace(relation=""))]
+    assert [one[:12] for one in digests] == ["034990b208dc", "b68d79e4f1b6"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut off", None])
 def test_damaged_cases_are_measured_again(toy: Encoder, corpus: Path, tmp_path: Path, damage: bytes | None) -> None:
     layout = laid_out("a", [corpus], SHARD)
-    cases = Cases(WORDS, 1, layout.corpus, False)
+    cases = effects_of(WORDS)
     task = PartTask(layout.parts[1], WorkerModel.opened_by(toy), cases, str(tmp_path))
-    first = effects.measure(task)
+    first = cases_of_parts.measure(task)
     (path,) = tmp_path.glob("*.npz")
     path.write_bytes(path.read_bytes()[:-40] if damage is None else damage)
     assert cases.read(path, task.key) is None
-    assert [*map(list, effects.measure(task).cases)] == [*map(list, first.cases)]
-    assert effects.measure(task).units == first.units
+    assert [*map(list, cases_of_parts.measure(task).cases)] == [*map(list, first.cases)]
+    assert cases_of_parts.measure(task).units == first.units
 
 
 def test_one_word_of_each_sentence_is_drawn_in_one_process_as_in_parts(toy: Encoder, corpus: Path) -> None:
-    whole = Measurement(toy, mv.open_corpus(corpus), SENTENCES)
-    assert whole.measure == MASKED_WORD
+    whole = Measurement(toy, mv.read_corpus(corpus), SENTENCES)
+    assert whole.kind.measured == MASKED_WORD
     [*whole.sentences()]
     layout = laid_out("a", [corpus], SHARD)
-    cases, together = Cases(SENTENCES, 2, layout.corpus, True), Taken()
+    cases, together = effects_of(SENTENCES, 2), Cases()
     for part in layout.parts:
         if cases.sentences(part) > 0:
-            together.add(effects.measure(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
+            together.add(cases_of_parts.measure(PartTask(part, WorkerModel.opened_by(toy), cases, "")))
     assert together.units == whole.taken.units
     assert len(together.units) > 10
     np.testing.assert_allclose(together.cases, whole.taken.cases, atol=1e-6)
 
 
 def test_shares_over_a_corpus_are_those_of_one_process(client: Any, toy: Encoder, corpus: Path) -> None:
-    ours, theirs = (mv.why_over(corpus, toy, most=12, client=one) for one in (client, None))
+    ours, theirs = (mv.explain_corpus_scores(corpus, toy, most=12, client=one) for one in (client, None))
     assert (ours.sentences, ours.documents) == (theirs.sentences, theirs.documents) == (12, 12)
     pd.testing.assert_frame_equal(ours.table(), theirs.table())
     pd.testing.assert_frame_equal(ours.arrows(), theirs.arrows())

@@ -11,8 +11,8 @@ import pytest
 
 from mha_viz.cli.cluster import LISTED, folder_beside, in_words, progress_line
 from mha_viz.cli.output import Destination
-from mha_viz.study.cluster import progress
-from mha_viz.study.cluster.progress import Reporter, Workers
+from mha_viz.study.cluster import engine
+from mha_viz.study.cluster.engine import Reporter, Workers
 from mha_viz.study.run import Progress
 from tests.shards import cluster_of
 from tests.waiting import until
@@ -37,7 +37,7 @@ def test_workers_that_retire_are_not_lost() -> None:
 
 def test_time_left_is_told_by_what_is_measured_now(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(engine.time, "monotonic", lambda: now[0])
     reporter = Reporter(10_000)
     for _ in range(90):  # read from the folder, in a second
         now[0] += 1 / 90

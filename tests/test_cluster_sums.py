@@ -14,10 +14,10 @@ import pytest
 
 from mha_viz.analysis import intervals
 from mha_viz.analysis.syntax import Relations
-from mha_viz.corpus.sources import open_corpus
+from mha_viz.corpus.sources import read_corpus
 from mha_viz.errors import ClusterError
 from mha_viz.files import remove_left
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study import measures, sums
 from mha_viz.study.cluster import tasks
 from mha_viz.study.cluster.layout import Layout
@@ -59,7 +59,7 @@ def measure(task: PartTask) -> Sums:
 
 
 def in_one_process(encoder: Encoder, files: list[Path]) -> Sums:
-    return Run((encoder, encoder.untrained(0)), open_corpus(files)).measured()
+    return Run((encoder, encoder.untrained(0)), read_corpus(files)).measured()
 
 
 def assert_equal(ours: Sums, theirs: Sums) -> None:

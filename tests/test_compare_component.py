@@ -8,9 +8,9 @@ from collections.abc import Callable
 from playwright.sync_api import expect
 
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.theme import DARK, LIGHT, palette
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.drawing.theme import DARK, LIGHT, palette
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.models.reading.encoder import Encoder
 from tests.compare_sheet import TIRED, Sheet, first, three
 from tests.readings import long_reading
 
@@ -32,7 +32,7 @@ def panels_have_their_names_and_one_stated_scale(shown: Sheet) -> None:
     names = [shown.panel(i).locator("h2").inner_text() for i in (1, 2, 3)]
     assert names == ["1L3H1 (4-2)", "2L5H11 (6-12)", "3L0H2 (1-3)"]  # the margin separates the number
     assert "coreference" in shown.panel(1).inner_text()
-    expect(shown.page.locator(".compare > .scale")).to_contain_text("One scale for all panels: 0 to 1")
+    expect(shown.page.locator(".top .scale")).to_contain_text("All panels share one scale: 0 to 1")
     boxes = [shown.canvas(i).bounding_box() for i in (1, 2, 3)]
     assert len({(b["width"], b["height"], b["y"]) for b in boxes if b}) == 1
     assert all(len(shown.pixels(shown.canvas(i))) > 10 for i in (1, 2, 3))
@@ -108,7 +108,7 @@ def the_keyboard_goes_where_the_pointer_goes(shown: Sheet) -> None:
 
 def settings_are_told_as_url_parameters(shown: Sheet) -> None:
     shown.page.get_by_text("links", exact=True).click()
-    shown.page.get_by_text("pieces", exact=True).click()
+    shown.page.get_by_text("tokens", exact=True).click()
     shown.page.locator(".choice", has_text="Colour scale").locator("select").select_option("head")
     shown.page.wait_for_function("() => sent.at(-1)[1].scale === 'head'")
     view = shown.last("view")
@@ -151,8 +151,8 @@ def every_setting_is_read(sheet: Callable[..., Sheet]) -> None:
     )
     checked = shown.page.locator(".segments input:checked").evaluate_all("all => all.map((i) => i.value)")
     assert checked == ["links", "pieces", "rescale"]
-    assert shown.page.locator(".subtract select").evaluate_all("all => all.map((s) => s.value)") == ["2", "0"]
-    expect(shown.page.locator(".compare > .scale")).to_contain_text("0.001 to 1, logarithmic")
+    assert shown.page.locator(".which select").evaluate_all("all => all.map((s) => s.value)") == ["2", "0"]
+    expect(shown.page.locator(".top .scale")).to_contain_text("0.001 to 1, logarithmic")
     expect(shown.page.locator("output")).to_have_text("0.20")
 
 
@@ -165,7 +165,7 @@ def hidden_tokens_come_with_their_share(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(three(), special="hide")
     for number in (1, 2, 3):
         note = shown.panel(number).locator(".note")
-        expect(note).to_have_text(re.compile(r"^[\d.]+% of this head’s attention is hidden\.$"))
+        expect(note).to_have_text(re.compile(r"^[\d.]+% of this head’s attention goes to hidden tokens\.$"))
 
 
 def the_scale_is_shared_whatever_its_top(sheet: Callable[..., Sheet]) -> None:
@@ -177,7 +177,7 @@ def the_scale_is_shared_whatever_its_top(sheet: Callable[..., Sheet]) -> None:
     assert top not in both.pixels(both.canvas(1))
     assert top in both.pixels(both.canvas(2))
     peak = first()[Head(0, 2)][1:-1, 1:-1].max()
-    expect(both.page.locator(".compare > .scale")).to_contain_text(f"0 to {peak:.3f}")
+    expect(both.page.locator(".top .scale")).to_contain_text(f"0 to {peak:.3f}")
 
 
 def no_panel_and_one_panel_say_what_to_do(sheet: Callable[..., Sheet]) -> None:
@@ -187,7 +187,7 @@ def no_panel_and_one_panel_say_what_to_do(sheet: Callable[..., Sheet]) -> None:
     one = sheet(three()[:1], editable=True)
     expect(one.page.locator(".hint")).to_contain_text("Add a second head")
     expect(one.page.locator(".hint")).to_contain_text("duplicate")
-    assert one.page.locator(".subtract").is_hidden()
+    expect(one.page.locator(".pill")).to_have_count(0)
     ready_made = sheet(three()[:1])
     assert not ready_made.page.locator(".hint").inner_text(), "it cannot be duplicated"
 
@@ -198,7 +198,7 @@ def light_and_dark_have_their_colours(sheet: Callable[..., Sheet]) -> None:
             shown = sheet(three(), scheme=scheme, diff="0-1", **{"as": kind})
             assert colour in shown.pixels(shown.canvas(1)), (scheme, kind)
             none = "#" + "".join(f"{channel:02x}" for channel in palette(theme.signed)[128])
-            assert none in shown.pixels(shown.page.locator(".map [role=application]")), (scheme, kind)
+            assert none in shown.pixels(shown.page.locator(".difference [role=application]")), (scheme, kind)
 
 
 def columns_follow_the_width(sheet: Callable[..., Sheet]) -> None:
@@ -222,12 +222,12 @@ def all_of_it_is_one_click_away(shown: Sheet) -> None:
     line, scale = shown.page.locator(".begun"), shown.page.locator(".segments input[value=hide]")
     expect(line).to_contain_text("special tokens hidden")
     expect(scale).to_be_checked()
-    line.get_by_role("button", name="Show everything").click()
-    expect(line).to_contain_text("Every weight of a long text is shown")
+    line.get_by_role("button", name="Show all weights").click()
+    expect(line).to_contain_text("All weights of this long text are shown")
     expect(scale).not_to_be_checked()
     line.get_by_role("button").click()
     expect(scale).to_be_checked()
-    shown.page.locator(".segments label", has_text="pieces").click()
+    shown.page.locator(".segments label", has_text="tokens").click()
     expect(line).to_be_visible()
     shown.page.locator(".segments label").filter(has_text="shown").click()
     expect(line).to_be_hidden()

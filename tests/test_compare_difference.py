@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.panels import Panel
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import Token, TokenizedText, clean
 from tests import hostile, lanes
 from tests.compare_sheet import TIRED, Sheet, first, three
@@ -23,23 +23,31 @@ from tests.compare_sheet import TIRED, Sheet, first, three
 
 def test_two_panels_are_subtracted(sheet: Callable[..., Sheet]) -> None:
     shown = sheet(three())
-    menus_say_which(shown)
+    a_pill_subtracts_neighbours_and_menus_any_two(shown)
     the_largest_are_listed(shown)
     tables_hold_the_same_numbers(shown)
     the_difference_closes(shown)
-    menus_show_names_whole_or_with_dots(sheet)
+    names_stand_whole_or_with_dots(sheet)
 
 
-def menus_say_which(shown: Sheet) -> None:
+def a_pill_subtracts_neighbours_and_menus_any_two(shown: Sheet) -> None:
     assert shown.page.locator(".difference").is_hidden()
-    shown.page.get_by_label("The panel to subtract from").select_option("2")
-    assert shown.last("view")["diff"] == "1-2", "its neighbour, until another is chosen"
-    shown.page.get_by_label("The panel that is subtracted").select_option("0")
+    pill = shown.page.get_by_role("button", name="Difference of panels 2 and 3")
+    expect(shown.page.locator(".pill")).to_have_count(2)
+    pill.click()
+    expect(shown.page.locator(".difference")).to_be_in_viewport(ratio=0.5)
+    assert shown.last("view")["diff"] == "1-2"
+    pill.click()
+    expect(shown.page.locator(".difference")).to_be_hidden()
+    pill.click()
+    expect(pill).to_have_attribute("aria-pressed", "true")
+    shown.page.get_by_label("Panel to subtract from").select_option(index=1)
+    expect(shown.page.locator(".difference h2")).to_have_text("L5H11 minus L3H1")
+    shown.page.get_by_label("Panel to subtract from").select_option(index=2)
+    shown.page.get_by_label("Subtracted panel").select_option(index=0)
     expect(shown.page.locator(".difference h2")).to_contain_text("L0H2 minus L3H1")
     expect(shown.page.locator(".meaning")).to_have_text(
-        re.compile(
-            r"^Difference \d+\.\d% \(100%: nothing in common; Jensen–Shannon divergence over all pieces, special "
-        )
+        re.compile(r"^Difference \d+\.\d% \(0% = identical, 100% = no overlap\)\.$")
     )
 
 
@@ -50,7 +58,7 @@ def the_largest_are_listed(shown: Sheet) -> None:
     assert all(a >= b for a, b in pairwise(sizes))
     by_words = first().by_words()
     assert sizes[0] == pytest.approx(abs(by_words[Head(0, 2)] - by_words[Head(3, 1)]).max(), abs=6e-4)
-    expect(shown.page.locator(".map .scale")).to_contain_text(f"−{sizes[0]:.3f}")
+    expect(shown.page.locator(".difference .scale")).to_contain_text(f"−{sizes[0]:.3f}")
 
 
 def tables_hold_the_same_numbers(shown: Sheet) -> None:
@@ -70,22 +78,18 @@ def the_difference_closes(shown: Sheet) -> None:
     shown.page.wait_for_function("() => sent.at(-1)[1].diff === null")
 
 
-def menus_show_names_whole_or_with_dots(sheet: Callable[..., Sheet]) -> None:
+def names_stand_whole_or_with_dots(sheet: Callable[..., Sheet]) -> None:
     long = "previous word head in the first layer"
     shown = sheet([Panel(first(), Head(0, 2), long), Panel(first(), Head(3, 1), "x" * 24)], diff="0-1")
-    menu = shown.page.get_by_label("The panel to subtract from")
-    names = menu.locator("option").all_inner_texts()
-    assert names == ["none", "1  L0H2 previous word head in t…", f"2  L3H1 {'x' * 24}"]
-    wide = menu.evaluate(
-        "m => { const c = document.createElement('canvas').getContext('2d'); c.font = getComputedStyle(m).font;"
-        " return m.clientWidth - c.measureText(m.selectedOptions[0].text).width }"
-    )
-    assert wide > 20, "the arrow has room beside the name"
+    expect(shown.page.get_by_label("Panel to subtract from")).to_be_disabled()  # there are no others
+    shown.page.get_by_text("Weights as a table").click()
+    names = shown.page.get_by_label("Which weights").locator("option").all_inner_texts()
+    assert names == ["1  L0H2 previous word head in t…", f"2  L3H1 {'x' * 24}", "the difference"]
 
 
 def test_a_replaced_word_carries_both_names_and_links_its_panels(sheet: Callable[..., Sheet], wide: Attention) -> None:
     shown = sheet([Panel(first(), Head(3, 1)), Panel(wide, Head(3, 1))], diff="0-1")
-    expect(shown.page.locator(".difference h2")).to_contain_text("L3H1 with “wide” minus L3H1 with “tired”")
+    expect(shown.page.locator(".difference h2")).to_contain_text("L3H1 with “wide” minus with “tired”")
     assert shown.page.locator(".whose b").all_inner_texts() == ["tired", "wide"], "in both sentences"
     shown.page.locator(".most li button", has_text="too → tired / wide").hover()
     shown.frame()
@@ -100,7 +104,7 @@ def a_listed_difference_is_held_in_all_panels(shown: Sheet) -> None:
     shown.page.mouse.move(5, 5)
     shown.frame()
     assert [shown.says(i) for i in (1, 2)] == ["it → animal 0.677", "it → animal 0.281"]
-    expect(shown.page.locator(".map .says")).to_have_text("it → animal 0.677 → 0.281 −0.396")
+    expect(shown.page.locator(".difference .says")).to_have_text("it → animal 0.677 → 0.281 −0.396")
     expect(entry).to_have_attribute("aria-current", "true")
     assert shown.last("view")["pin"] == "q10k2"
 
@@ -111,8 +115,10 @@ def test_panels_that_cannot_be_subtracted_say_why_and_what_helps(
     shown = sheet(
         [Panel(first(), Head(3, 1)), Panel(tiny("gpt2").encode(TIRED), Head(0, 0))], unit="pieces", diff="0-1"
     )
-    expect(shown.page.locator(".meaning")).to_contain_text("cut into different pieces, and their special tokens differ")
-    assert shown.page.locator(".map").is_hidden()
+    expect(shown.page.locator(".meaning")).to_contain_text(
+        "their words are split differently, and their special tokens differ"
+    )
+    assert shown.page.locator(".difference .box").is_hidden()
     shown.page.get_by_role("button", name="Compare by words, without special tokens").click()
     expect(shown.page.locator(".most li")).to_have_count(12)
     view = shown.last("view")
@@ -213,7 +219,7 @@ def after_an_edit_the_keyboard_and_the_view_stay_with_the_panel(shown: Sheet) ->
     shown.draw([panels[1], panels[0], panels[2]], editable=True)
     assert shown.panel(2).locator("code").inner_text() == "L3H1"
     assert shown.tool(2, "right").evaluate("b => b.getRootNode().activeElement === b")
-    assert shown.page.locator(".subtract select").evaluate_all("all => all.map((s) => s.value)") == ["2", "1"]
+    assert shown.page.locator(".which select").evaluate_all("all => all.map((s) => s.value)") == ["2", "1"]
     expect(shown.page.locator(".said")).to_have_text("Moved to place 2.")
     shown.page.keyboard.press("Enter")
     shown.page.wait_for_function("() => sent.filter((m) => m[0] === 'edit').length === 2")

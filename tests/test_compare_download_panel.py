@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from mha_viz import figure as figure_api
+from mha_viz import figures as figure_api
+from mha_viz.app.url import comparison
+from mha_viz.app.url.comparison import Pin
+from mha_viz.app.widgets import download_panel
 from mha_viz.attention import Head
-from mha_viz.drawing.marks import Drawing, Text
-from mha_viz.figure import Figure
-from mha_viz.figures.theme import LIGHT
+from mha_viz.figures import Figure
+from mha_viz.figures.drawing.marks import Drawing, Text
+from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.request import Request
-from mha_viz.ui import comparison, download_panel
-from mha_viz.ui.comparison import Pin
+from mha_viz.view.settings import OPTIONS
 from tests import lanes
 from tests.compare_visits import L0H2, L3H1, PAGE, WIDE, heads, taken, visit
 from tests.page_scripts import ask_packet, ask_panels
@@ -61,7 +63,9 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     assert len(offers) == (2 if screen["diff"] else 1)
     assert held_in_file(made[-1].drawing, 3) == screen["held"]
     about = made[-1].drawing.about
-    assert {name: about[name] for name in ("unit", "special", "links", "scale", "as")} == screen["view"]
+    assert {name: about[name] for name in ("unit", "special", "links", "scale", "as")} == in_files(
+        screen["view"], "compare", screen["view"]["as"]
+    )
     assert about["side"] == "all"
     assert made[-1].drawing.caption.count(" is outlined") + made[-1].drawing.caption.count("Only the link") == bool(
         screen["held"][screen["at"]]
@@ -76,7 +80,7 @@ def test_files_of_a_comparison_show_what_the_screen_shows(url: dict[str, str], m
     written: list[bytes] = []
     monkeypatch.setattr(Figure, "save", lambda self, path: written.append(self.to_bytes(".svg")))
     exec(lines, {})  # as shown
-    assert written == [made[-1].to_bytes(".svg")]
+    assert written == [made[-1].make_file(".svg")]
 
 
 def figures_made(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
@@ -118,19 +122,21 @@ def test_the_zip_is_made_as_it_was_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     )
     made: list[Any] = []
     monkeypatch.setattr(
-        download_panel, "download", lambda *given: made.append(given[2]) if given[3] == "take_zip" else None
+        download_panel, "download", lambda *given: made.append(given[1:3]) if given[3] == "take_zip" else None
     )
     wide = Pin(Request("minilm", WIDE), Head(3, 1))
     here = taken(visit(tray=comparison.write([L3H1, wide]), diff="1-0", pin="q2", at="1", **{"as": "links"}))
     here.at.selectbox(key="take_dpi").select("150 dpi").run()
     here.at.selectbox(key="take_look").select("dark").run()
-    here.at.selectbox(key="take_width").select_index(0).run()
+    here.at.selectbox(key="take_width").select("1 column, 85 mm").run()
     here.check()
-    made[-1]()
+    name, make = made[-1]
+    assert name == "L3H1-L3H1-links_the-animal-didnt-cross.zip"
+    make()
     expected = {"dpi": 150, "kind": "links", "diff": (1, 0), "pin_of": 1, "look": "dark", "width_mm": 85.0, "pin": "q2"}
     assert asked[-1] | expected == asked[-1]
     here = taken(visit(tray=comparison.write([L3H1, Pin(Request("minilm", "Cats sleep."), Head(0, 0))]), diff="0-1"))
-    made[-1]()
+    made[-1][1]()
     assert asked[-1]["diff"] is None  # which the page refuses, too
 
 
@@ -158,7 +164,19 @@ def test_the_figure_on_screen_can_be_taken_away(
         here.check()
         assert not [m for m in here.at.get("html") if '<div class="mha-problem"' in m.proto.body]
         screen = settings_on_screen(here, page)
-        assert settings_in_file(made[-1], screen) == screen
+        kind = made[-1].drawing.about["figure"]
+        shown = in_files(screen, kind, screen["as"] if kind == "compare" else "")
+        assert settings_in_file(made[-1], shown) == shown
+
+
+def in_files(settings: dict[str, Any], kind: str, panels: str = "") -> dict[str, Any]:
+    """The settings as files of this kind of figure show them: what they do not take is as usual."""
+    usual = {
+        name: setting.default
+        for name, setting in OPTIONS.items()
+        if name in settings and (kind not in setting.kinds or setting.is_only_on_page(kind, panels))
+    }
+    return settings | usual
 
 
 def settings_on_screen(here: PageSession, page: str | None) -> dict[str, Any]:

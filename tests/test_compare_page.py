@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.app.service.caches import model_service
+from mha_viz.app.url import address, comparison, minimal_pair
+from mha_viz.app.url.address import LONG, MAX_ENCODED
+from mha_viz.app.url.comparison import Pin
+from mha_viz.app.widgets.download_panel import Offer
 from mha_viz.attention import Head
 from mha_viz.figures.layout import Size
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.numerals import apart
 from mha_viz.request import Request
 from mha_viz.text import clean
-from mha_viz.ui import address, comparison, minimal_pair
-from mha_viz.ui.address import LONG, MAX_ENCODED
-from mha_viz.ui.caches import model_service
-from mha_viz.ui.comparison import Pin
-from mha_viz.ui.download_panel import Offer
 from tests import hostile, lanes
 from tests.compare_visits import FIRST, L0H2, L3H1, WIDE, heads, panels, taken, visit
 from tests.page_session import PageSession
@@ -87,6 +84,8 @@ def test_the_compared_heads_are_changed_and_the_url_with_them() -> None:
             {"shown": "x"},
             {"off": "x"},
             {"show": "nothing"},
+            {"scale": "row"},
+            {"side": "ab"},
         ),
         *({"head": "first"}, {"head": "L9H9"}, {"show": "models", "with": "no model"}),
     ],
@@ -96,8 +95,8 @@ def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) 
     name = next(reversed(odd))
     shown = "; L3H1 (4-2) is shown" if name == "head" else ""
     page_text = visit(**odd, order="backwards", on="y", divide="no", step="x").said  # the last are of other pages
-    assert f"Part of this link could not be used ({name}={odd[name]}){shown}." in page_text
-    assert page_text.count("could not be used") == 1
+    assert f"Ignored in this link: {name}={odd[name]}{shown}." in page_text
+    assert page_text.count("Ignored in this link") == 1
 
 
 def test_a_ninth_head_is_refused_and_the_eight_stay() -> None:
@@ -156,7 +155,7 @@ def test_a_head_that_cannot_be_read_is_explained_and_can_be_taken_out() -> None:
               Pin(Request("minilm", ""), Head(0, 0)), Pin(Request("gpt2", FIRST), Head(0, 0))]  # fmt: skip
     here = visit(tray=comparison.write([*broken, L3H1]))
     assert heads(here) == ["L3H1"]
-    for message in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not on this machine yet"):
+    for message in ("L50H0 does not exist", "is not a model", "Nothing was typed", "not been downloaded yet"):
         assert message in here.said
     assert panels(here)["panels"][0]["source"] == 4
     here.at.button(key="remove_0").click().run()
@@ -202,6 +201,13 @@ def test_a_whole_layer() -> None:
     assert heads(visit(show="layer", head="L2H5")) == [f"L2H{i}" for i in range(12)]
 
 
+@pytest.mark.parametrize("chosen", ["word", "models"])
+def test_both_panels_are_read_while_the_model_in_the_link_is_unavailable(chosen: str) -> None:
+    here = visit(show=chosen, model="/nowhere/at/all", second=WIDE)
+    assert "Shown below instead: MiniLM" in here.said
+    assert len(panels(here)["panels"]) == 2
+
+
 def test_a_word_replaced_is_edited_in_place_and_opens_with_its_difference() -> None:
     here = visit(show="layer")
     here.at.segmented_control(key="show").select("word").run()
@@ -224,8 +230,8 @@ def test_a_word_replaced_is_edited_in_place_and_opens_with_its_difference() -> N
 
 
 def test_a_link_to_two_panels_opens_with_their_difference_unless_it_was_closed() -> None:
-    assert panels(visit(show="word"))["start"]["diff"] == "0-1"
-    assert panels(visit(show="layer"))["start"] == {"diff": "", "special": "hide"}
+    assert panels(visit(show="word"))["start"] == {"diff": "0-1", "pin": "q10", "special": "hide"}  # "it"
+    assert panels(visit(show="layer"))["start"] == {"diff": "", "pin": "", "special": "hide"}
     for url, offered in (({}, True), ({"diff": "none"}, False), ({"diff": "1-0"}, True)):
         labels = taken(visit(show="word", **url)).at.radio(key="take_figure").options
         assert any("difference" in label for label in labels) is offered
@@ -233,7 +239,7 @@ def test_a_link_to_two_panels_opens_with_their_difference_unless_it_was_closed()
 
 def test_with_and_without_heads_opens_without_the_layer_before() -> None:
     here = visit(show="off", head="L5H3")
-    assert "All heads of layer 4 (5) are switched off" in here.said
+    assert "the same head with layer 4 (5) switched off" in here.said
     assert heads(here) == ["L5H3", "L5H3"]
     assert panels(here)["start"]["diff"] == "0-1"
     first = visit(show="off", head="L0H2")  # no layer is before it
@@ -321,7 +327,7 @@ def test_two_models_by_the_head_that_does_the_same(tiny_folder: Any, monkeypatch
     monkeypatch.setenv(catalog.SETTING, f"minilm,{tiny_folder('bert')}")
     here = visit(show="models")
     assert len(heads(here)) == 2
-    assert re.search(r"most similar word by word \(\d+\.\d% different\)", here.said)
+    assert re.search(r"most similar head, compared word by word \(\d+\.\d% different\)", here.said)
 
 
 def test_a_menu_names_models_as_they_are_and_no_sentence_says_where_a_folder_lies(
@@ -340,13 +346,13 @@ def test_a_menu_names_models_as_they_are_and_no_sentence_says_where_a_folder_lie
 def test_a_server_with_one_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(catalog.SETTING, "minilm")
     here = visit(show="models")
-    assert "one model only" in here.said
+    assert "only one model" in here.said
     assert heads(here) == ["L3H1"]
 
 
 def test_a_model_that_is_not_here_is_one_click_away() -> None:
     here = visit(show="models", **{"with": "gpt2"})
-    assert "not on this machine yet" in here.said
+    assert "not been downloaded yet" in here.said
     assert heads(here) == ["L3H1"]
 
 
@@ -373,44 +379,8 @@ def test_a_choice_that_does_not_exist_is_the_usual_one(show: str) -> None:
     assert len(heads(visit(show=show))) == 2
 
 
-# ---- The map ---------------------------------------------------------------------------------------------
-
-
-def test_the_map_has_a_point_for_every_head_and_lists_the_nearest() -> None:
-    here = visit(show="map", head="L0H2")
-    chart = json.loads(here.at.get("plotly_chart")[0].proto.spec)
-    named = [name for trace in chart["data"] for name in trace["customdata"]]
-    assert sorted(named) == sorted(str(Head(i, j)) for i in range(6) for j in range(12))
-    assert "stress" in here.said
-    config = json.loads(here.at.get("plotly_chart")[0].proto.config)
-    assert config["toImageButtonOptions"]["format"] == "svg"
-    here.at.button(key=next(b.key for b in here.at.button if b.key.startswith("pin_M"))).click().run()
-    here.check()
-    assert len(pinned(here)) == 1
-
-
-def test_the_map_also_stands_upright_for_a_phone_and_leaves_plotlys_buttons_their_room() -> None:
-    lying, standing = (json.loads(chart.proto.spec) for chart in visit(show="map").at.get("plotly_chart"))
-    spans = [
-        [np.ptp([v for t in chart["data"] for v in _numbers(t[axis])]) for axis in "xy"] for chart in (lying, standing)
-    ]
-    assert spans[0] == pytest.approx(spans[1][::-1])
-    assert spans[0][0] > spans[0][1]
-    for chart in (lying, standing):
-        assert chart["layout"]["margin"]["t"] >= 30
-        assert (chart["layout"]["legend"]["y"], chart["layout"]["legend"]["yanchor"]) == (0, "bottom")
-
-
-def _numbers(values: Any) -> list[float]:
-    """The numbers that Plotly wrote, in either form."""
-    if isinstance(values, dict):
-        return [float(v) for v in np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])]
-    return [float(v) for v in values]
-
-
-def test_a_map_of_a_pair_and_of_one_word() -> None:
-    for text, pair in (("Cats", ""), ("Cats sleep.", "Dogs too.")):
-        assert visit(show="map", text=text, pair=pair).at.get("plotly_chart")
+def test_a_link_to_the_map_of_heads_that_was_opens_the_most_similar() -> None:
+    assert len(heads(visit(show="map", head="L0H2"))) == 6
 
 
 def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
@@ -418,7 +388,7 @@ def test_a_replaced_word_says_which_heads_carry_the_difference() -> None:
     here = visit(model="toy", show="word", text=girl, second=boy)
     assert "L1H1 (2-2)** brings" not in here.said
     here.unfolded("patched")
-    assert "take one head from the second: **L1H1 (2-2)** brings 100% of the other answer back" in here.said
+    assert "one head’s output taken from the second: **L1H1 (2-2)** restores 100% of the other answer" in here.said
     assert "log p of “she” minus log p of “he”: 3.41 (0%) on the first text, −2.11 (100%) on the second" in here.said
     assert "One backward pass estimates this (correlation 1.00)" in here.said
     here.pick("patched_heads", {"customdata": "L1H1"})
@@ -429,16 +399,16 @@ def test_both_sentences_are_compared_with_a_third(offered: list[Offer]) -> None:
     """For a model that answers with no word: which head carries how alike they are to it."""
     here = visit(show="word", text="The cat sat on the mat.", second="The dog sat on the mat.").unfolded("patched")
     assert "The answer is where the sentence vector lies" in here.said
-    field = next(one for one in here.at.text_input if one.label.startswith("Measure how alike"))
+    field = next(one for one in here.at.text_input if one.label.startswith("Measure the similarity"))
     field.set_value("A kitten sleeps.").run()
     assert here.url["like"] == "A kitten sleeps."
-    patched = mv.patch(
+    patched = mv.activation_patching(
         mv.load("minilm"), "The cat sat on the mat.", "The dog sat on the mat.", similar_to="A kitten sleeps."
     )
     carries = patched.table()["share"].idxmax()
-    assert f"first text, but take one head from the second: **{carries} (" in here.said
+    assert f"first text with one head’s output taken from the second: **{carries} (" in here.said
     assert f"The answer is the cosine with “A kitten sleeps.”: {patched.before:.2f} (0%)" in here.said
-    offer = next(offer for offer in offered if offer.file == "patched_heads")
+    offer = next(offer for offer in offered if offer.file == "patched_heads_the-cat-sat-on")
     assert "sentence-transformers/all-MiniLM-L6-v2 (weights SHA-256 53aa5117…)." in offer.make(Size()).caption
     code = offer.code
     assert code is not None
@@ -450,7 +420,7 @@ def test_a_held_head_shows_the_paths_into_it() -> None:
     once = "reach sees animals horse them stands reach sees animals"
     texts = {"text": once, "second": once.replace("animals horse", "horse animals")}
     here = visit(model="repeater", show="word", head="L1H2", path="key", **texts).unfolded("patched")
-    paths = "one earlier head from the second text reach only the key of L1H2 (2-3): **L0H0 (1-1)** brings 27%"
+    paths = "output of one earlier head reach only the key of L1H2 (2-3): **L0H0 (1-1)** restores 27%"
     assert paths in here.said
     here.pick("patched_paths", {"customdata": "L0H0"})
     assert here.url["head"] == "L0H0"
@@ -460,10 +430,10 @@ def test_a_held_head_shows_the_paths_into_it() -> None:
 def test_what_is_not_read_of_a_third_sentence_is_said() -> None:
     girl, boy = "The girl slept because [MASK] ran .", "The boy slept because [MASK] ran ."
     here = visit(model="toy", show="word", text=girl, second=boy, like="The zebra slept .").unfolded("patched")
-    assert "read as [UNK]: “zebra”" in here.said
+    assert "reads each as [UNK]: “zebra”" in here.said
     here = visit(model="toy", show="word", text=girl, second=boy, like="The girl slept . " * 100).unfolded("patched")
-    assert "Of the third sentence, the first" in here.said
-    next(one for one in here.at.text_input if one.label.startswith("Measure how alike")).set_value(" ").run()
+    assert "tokens of the third sentence are read" in here.said
+    next(one for one in here.at.text_input if one.label.startswith("Measure the similarity")).set_value(" ").run()
     assert "like" not in here.url
 
 

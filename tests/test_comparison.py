@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz.app.url import comparison
+from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Head
 from mha_viz.errors import ComparisonFull
 from mha_viz.heads import MOST_IN_LINK
 from mha_viz.request import Request
-from mha_viz.ui import comparison
-from mha_viz.ui.comparison import Pin
 from tests import hostile
 
 CAT = Pin(Request("minilm", "The cat sat."), Head(3, 1))
@@ -152,9 +152,7 @@ def test_the_person_is_told_which_head_was_added() -> None:
     with patch("streamlit.toast") as toast:
         comparison.add(comparison.add((), CAT), CAT)
     messages = [call.args[0] for call in toast.call_args_list]
-    assert messages == [
-        f"L3H1 was added to the compared heads{again}: {n} of 8." for n, again in ((1, ""), (2, " again"))
-    ]
+    assert messages == [f"Added L3H1 to My heads{again}: {n} of 8." for n, again in ((1, ""), (2, " again"))]
 
 
 def test_a_ninth_head_is_refused() -> None:

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from mha_viz import process
+from mha_viz.app.service.reader import Reader, starting, verbs
+from mha_viz.app.service.reader.__main__ import serve
 from mha_viz.process import apart, template
 from mha_viz.process.confined import ALL, NETWORK, PROCESSES, WRITING, find_missing
 from mha_viz.process.template import Template
-from mha_viz.reader import Reader, starting, verbs
-from mha_viz.reader.__main__ import serve
 from mha_viz.request import Request
 from tests.children import ATTEMPTS
 from tests.copies import Piped
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.app
 CONFINED = "from mha_viz.process.confined import confine; print(*sorted(confine()))"
 READER = """
 import json, os, sys
-import mha_viz.reader.__main__ as reader
+import mha_viz.app.service.reader.__main__ as reader
 from tests.children import attempt
 order, function, confine, threads = json.loads(sys.argv.pop()), sys.argv.pop(), reader.confine, []
 
@@ -56,8 +56,8 @@ print(json.dumps(attempt(order)))
 STARTING = """
 import ctypes, sys
 from mha_viz.process import confined
-from mha_viz.serving import start
-from mha_viz.serving.settings import ServerSettings
+from mha_viz.app.serving import start
+from mha_viz.app.serving.settings import ServerSettings
 missing = sys.argv.pop()
 confined.find_missing = lambda: frozenset(missing.split())
 start.app = lambda *_, **__: None

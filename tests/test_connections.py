@@ -14,9 +14,9 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 from websockets.asyncio.client import connect
 
-from mha_viz.serving import connections
-from mha_viz.serving.connections import A_TAB, Bounded, Connections, protocol
-from mha_viz.serving.settings import ServerSettings
+from mha_viz.app.serving import connections
+from mha_viz.app.serving.connections import A_TAB, Bounded, Connections, protocol
+from mha_viz.app.serving.settings import ServerSettings
 from tests.waiting import PATIENCE
 from tests.web_session import run
 

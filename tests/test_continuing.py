@@ -17,10 +17,10 @@ from mha_viz.attention.generated import mark_written
 from mha_viz.attention.steps import WRITTEN, first_written, steps_of
 from mha_viz.cli import main
 from mha_viz.errors import MhaVizError
-from mha_viz.figures import recipe
-from mha_viz.figures.packet import axis_tokens
-from mha_viz.models.continuing import continue_text, write_more
-from mha_viz.models.loading import load
+from mha_viz.figures.layout import recipe
+from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.models.reading.continuing import continue_text, write_more
+from mha_viz.models.reading.loading import load
 from tests import tiny_unlisted
 from tests.page_session import PageSession, press
 
@@ -63,11 +63,11 @@ def test_it_is_written_in_steps() -> None:
 @pytest.mark.parametrize(
     ("model", "text", "words", "message"),
     [
-        ("minilm", TEXT, 8, "reads in both directions, so it continues no text"),
+        ("minilm", TEXT, 8, "reads in both directions, so it cannot continue a text"),
         ("repeater", TEXT, 0, "words is '0'. Expected a number from 1 to 32"),
         ("repeater", TEXT, 33, "Expected a number from 1 to 32"),
         ("repeater", TEXT, "8", "Expected a number from 1 to 32"),
-        ("repeater", "the dog " * 32, 8, "reads 64 pieces, and the text leaves no room"),
+        ("repeater", "the dog " * 32, 8, "reads 64 tokens, and the text leaves no room"),
         ("repeater", " ", 8, "Nothing was typed"),
     ],
 )
@@ -128,7 +128,7 @@ def test_captions_and_files_say_what_the_model_wrote(tmp_path: Path) -> None:
     assert first_written(read) is None
     assert axis_tokens(marked.text)["tokens"] == axis_tokens(read.text)["tokens"]
     assert f"“{WROTE.strip()}” written by the model" in marked.heatmap("L1H0").caption
-    opened = mv.open_attention(marked.save(tmp_path / "a.npz"))
+    opened = mv.load_attention(marked.save(tmp_path / "a.npz"))
     assert opened.made == marked.made
     assert opened.made[-1].row.name == WRITTEN
     assert steps_of(map(str, marked.made))[-1].row == marked.made[-1].row
@@ -139,7 +139,7 @@ def test_a_command_continues_a_text(tmp_path: Path, capsys: pytest.CaptureFixtur
     file = tmp_path / "a.npz"
     given = ["attention", TEXT, "--model", "repeater", "--continue", "8", "--out", str(file)]
     assert main(given) == 0
-    opened = mv.open_attention(file)
+    opened = mv.load_attention(file)
     assert (opened.text.text, opened.made[-1].row.source) == (TEXT + WROTE, WROTE.strip())
     figure = ["figure", "heatmap", TEXT, "--model", "repeater", "--continue", "2", "--head", "L1H0", "--caption"]
     assert main([*figure, "--out", str(tmp_path / "a.svg")]) == 0

@@ -27,7 +27,7 @@ from mha_viz.analysis.coreference import (
 from mha_viz.analysis.intervals import Documents, newcombe
 from mha_viz.attention import Attention
 from mha_viz.corpus.treebank import Gap, GapRow, Mention, Sentence, Word
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.gap import _last_word, _pieces, gap_sums
 from mha_viz.text import Piece, tokenized
 from tests import brute

@@ -12,7 +12,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from mha_viz.models.cores import MOST, PassLock, one_blas_thread
+from mha_viz.models.reading.cores import MOST, PassLock, one_blas_thread
 from tests.waiting import PATIENCE, until
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,19 @@ from mha_viz.analysis.corpus_effects import HEADING, LOSS, MASKED_WORD, VECTOR, 
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
-from mha_viz.corpus.sources import open_corpus
+from mha_viz.corpus.sources import read_corpus
 from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import CorpusError, SettingError, SumsUnsavedWarning, UnknownHead
-from mha_viz.models import ablation
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import load
-from mha_viz.models.probe import place
+from mha_viz.models.intervening import ablation
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
+from mha_viz.models.reading.probe import place
 from mha_viz.request import Request
-from mha_viz.study.corpus_effects import EffectSettings, Measurement, Progress
+from mha_viz.study.cases import Cases, RunHere
+from mha_viz.study.corpus_effects import EffectCases, EffectSettings, Measurement, Progress
 from mha_viz.study.effects import lost_each
-from mha_viz.study.over_corpus import effect
-from mha_viz.study.taken import Taken
+from mha_viz.study.over_corpus import corpus_ablation_effects
+from mha_viz.study.texts import TextCases
 from tests.tiny_models import HEADS
 
 Folder = Callable[[str], Path]
@@ -56,7 +58,7 @@ FORMS = (("The", "animal", "jumps"), ("The", "fox", "was", "quick"))
 def trees(tmp_path: Path) -> Corpus:
     path = tmp_path / "trees.conllu"
     path.write_text(TREES, "utf-8")
-    corpus = open_corpus(path)
+    corpus = read_corpus(path)
     assert isinstance(corpus, Corpus)
     return corpus
 
@@ -77,7 +79,7 @@ def plain(folder: Path, kind: Any, off: Head | None) -> Any:
 
 def test_masked_words_of_a_relation_lose_what_transformers_say(trees: Corpus, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, off = tiny("bert words"), Head(1, 2)
-    measured = effect(trees, [off], encoder, relation="det")  # the dependents, "The"
+    measured = corpus_ablation_effects(trees, [off], encoder, relation="det")  # the dependents, "The"
     assert (measured.measure, measured.cases, measured.left_out, measured.documents) == (MASKED_WORD, 2, 0, 2)
     falls = []
     for forms in FORMS:
@@ -99,7 +101,7 @@ def test_masked_words_of_a_relation_lose_what_transformers_say(trees: Corpus, ti
 
 def test_the_loss_of_a_text_rises_as_transformers_say(trees: Corpus, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder, off = tiny("gpt2 words"), Head(0, 3)
-    measured = effect(trees, [off], encoder)
+    measured = corpus_ablation_effects(trees, [off], encoder)
     rises, falls = [], []
     for forms, word in zip(FORMS, (1, 1), strict=True):
         read = encoder.read_words(forms)
@@ -115,26 +117,26 @@ def test_the_loss_of_a_text_rises_as_transformers_say(trees: Corpus, tiny: Tiny,
         falls.append(float(before_next - after_next))
     assert measured.measure == LOSS
     assert measured.rows[0].effect == pytest.approx(np.mean(rises), abs=1e-4)
-    of_words = effect(trees, [off], encoder, relation="nsubj")
+    of_words = corpus_ablation_effects(trees, [off], encoder, relation="nsubj")
     assert of_words.measure == "fall of log p of the token after the word"
     assert of_words.rows[0].effect == pytest.approx(np.mean(falls), abs=1e-4)
 
 
 def test_vectors_where_there_are_no_words(trees: Corpus, tiny: Tiny) -> None:
     encoder = tiny("bert")
-    measured = effect(trees, ["L0H0", "L2H1"], encoder, method="uniform")
+    measured = corpus_ablation_effects(trees, ["L0H0", "L2H1"], encoder, method="uniform")
     assert measured.measure == VECTOR
     assert [row.variant.kind for row in measured.rows] == ["together", "head", "head"] + ["control"] * 6
     assert measured.rows[0].variant.name == "L0H0 L2H1"
     assert all(row.effect > 0 for row in measured.rows)
-    words = effect(trees, ["L0H0"], encoder, relation="nsubj", direction="head_to_dep")
+    words = corpus_ablation_effects(trees, ["L0H0"], encoder, relation="nsubj", direction="head_to_dep")
     assert (words.cases, words.measure) == (2, "1 − cosine of the word’s last state")
 
 
 def test_a_direction_names_the_words_that_a_head_attends_from(trees: Corpus, tiny: Tiny) -> None:
     encoder = tiny("bert")
     for direction, word in (("dep_to_head", 1), ("head_row", 2)):
-        measured = effect(trees, ["L1H1"], encoder, relation="nsubj", direction=direction)
+        measured = corpus_ablation_effects(trees, ["L1H1"], encoder, relation="nsubj", direction=direction)
         alone = []
         for forms in FORMS:
             pieces = encoder.read_words(forms).words
@@ -147,15 +149,15 @@ def test_means_are_over_the_corpus_itself_or_the_one_that_is_named(trees: Corpus
     encoder = tiny("bert")
     means = ablation.Means(encoder)
     means.add(sentence.forms for sentence in trees.sentences)
-    over_itself = effect(trees, ["L0H1"], encoder, method="mean")
-    given = effect(trees, ["L0H1"], encoder, method="mean", means=means.values())
+    over_itself = corpus_ablation_effects(trees, ["L0H1"], encoder, method="mean")
+    given = corpus_ablation_effects(trees, ["L0H1"], encoder, method="mean", means=means.values())
     assert (over_itself.method, given.method) == (f"mean over {trees.name}", "mean")
     assert [row.effect for row in over_itself.rows] == pytest.approx([row.effect for row in given.rows], rel=1e-6)
     (tmp_path / "other.txt").write_text("It sleeps.\n" + "fox " * 200 + "\n", "utf-8")
-    other = effect(trees, ["L0H1"], encoder, method="mean", means=tmp_path / "other.txt")
+    other = corpus_ablation_effects(trees, ["L0H1"], encoder, method="mean", means=tmp_path / "other.txt")
     means = ablation.Means(encoder)
     means.add([["It", "sleeps."]])  # the long one cannot be read
-    expected = effect(trees, ["L0H1"], encoder, method="mean", means=means.values())
+    expected = corpus_ablation_effects(trees, ["L0H1"], encoder, method="mean", means=means.values())
     assert other.method == "mean over other.txt"
     assert [row.effect for row in other.rows] == pytest.approx([row.effect for row in expected.rows], rel=1e-6)
     assert other.rows[0].effect != pytest.approx(over_itself.rows[0].effect, rel=1e-3)
@@ -172,22 +174,22 @@ def test_what_cannot_be_measured_is_said(trees: Corpus, tiny: Tiny, tmp_path: Pa
         ("mean outputs of this model’s heads are missing", SettingError, {"method": "mean", "means": np.zeros((9, 9))}),
     ):
         with pytest.raises(error, match=problem):
-            effect(trees, ["L0H0"], encoder, **more)  # type: ignore[arg-type]
+            corpus_ablation_effects(trees, ["L0H0"], encoder, **more)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="No head"):
-        effect(trees, [], encoder)
+        corpus_ablation_effects(trees, [], encoder)
     with pytest.raises(UnknownHead):
-        effect(trees, ["L9H0"], encoder)
+        corpus_ablation_effects(trees, ["L9H0"], encoder)
     text = tmp_path / "plain.txt"
     text.write_text("The fox jumps.\n", "utf-8")
     with pytest.raises(CorpusError, match="no dependencies"):
-        effect(text, ["L0H0"], encoder, relation="nsubj")
-    assert effect(text, ["L0H0"], encoder).cases == 1
+        corpus_ablation_effects(text, ["L0H0"], encoder, relation="nsubj")
+    assert corpus_ablation_effects(text, ["L0H0"], encoder).cases == 1
 
 
 def test_sentences_that_are_too_long_are_counted(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
     text = tmp_path / "long.txt"
     text.write_text("The fox jumps.\n" + "fox " * 200 + "\n", "utf-8")
-    measured = effect(text, ["L0H0"], tiny("bert"))
+    measured = corpus_ablation_effects(text, ["L0H0"], tiny("bert"))
     assert (measured.cases, measured.sentences, measured.left_out) == (1, 2, 1)
     assert np.isnan(measured.rows[0].low)  # one sentence has no interval
 
@@ -262,7 +264,7 @@ def test_the_command_writes_and_prints_a_table(tmp_path: Path, capsys: pytest.Ca
     table = pd.read_csv(out)
     assert tuple(table.columns) == HEADING
     assert table["heads"].tolist() == ["L1H1", "L1H0", "L1H2", "L1H3"]
-    measured = effect("grammar", ["L1H1"], "toy", relation="nsubj", most=12)
+    measured = corpus_ablation_effects("grammar", ["L1H1"], "toy", relation="nsubj", most=12)
     assert table["effect"].tolist() == pytest.approx([row.effect for row in measured.rows])
     printed = capsys.readouterr().out
     assert "toy on every 34th sentence of grammar, nsubj (dep_to_head): fall of log p of the masked word, z" in printed
@@ -312,46 +314,91 @@ def test_the_command_is_stopped_before_and_after_the_first_sentence(
 def test_a_command_that_was_stopped_continues_with_the_same_numbers(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, table, taken = tmp_path / "whole.csv", tmp_path / "effect.csv", tmp_path / ".effect.csv.parts" / "taken.npz"
+    whole, table, parts = tmp_path / "whole.csv", tmp_path / "effect.csv", tmp_path / ".effect.csv.parts"
     command = ["effect", "grammar", "--model", "toy", "--heads", "L1H1", "--most", "8", *more, "--out"]
     assert main([*command, str(whole)]) == 0
     answer = capsys.readouterr().out
-    measured, sentences = Measurement._measured, list[int]()
+    measured, sentences = EffectCases.cases, list[int]()
 
-    def stopped(self: Measurement, sentence: Sentence, number: int) -> Taken:
+    def stopped(self: EffectCases, encoder: Encoder, numbered: Sequence[tuple[int, Sentence]]) -> Cases:
+        ((number, _),) = numbered
         sentences.append(number)
-        one = measured(self, sentence, number)
+        one = measured(self, encoder, numbered)
         if number == 250 and sentences.count(250) == 1:
             raise KeyboardInterrupt
         return one
 
-    monkeypatch.setattr(Measurement, "_measured", stopped)
+    monkeypatch.setattr(EffectCases, "cases", stopped)
     assert main([*command, str(table)]) == 130
     assert "run the same command again to continue" in capsys.readouterr().err
-    assert taken.exists()
+    assert len([*parts.glob("*.npz")]) == 1 + ("mean" in more), "the cases, and the sums for means"
     assert main([*command, str(table)]) == 0
     assert sentences == [0, 50, 100, 150, 200, 250, 250, 300, 350]
     assert capsys.readouterr().out == answer
     assert table.read_bytes() == whole.read_bytes()
-    assert not taken.parent.exists()
+    assert not parts.exists()
+
+
+def test_a_call_in_python_continues_with_the_same_numbers(tiny: Tiny, tmp_path: Path) -> None:
+    """It is stopped while means are taken, and while heads are off."""
+    encoder = tiny("bert")
+    measure = partial(corpus_ablation_effects, grammar.corpus(4), ["L0H1"], encoder, method="mean", most=4)
+    whole, seen = measure(), list[Progress]()
+
+    def stop(so_far: Progress) -> None:
+        seen.append(so_far)
+        if so_far.done in (2, 6):
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            measure(resume=tmp_path, progress=stop)
+        assert [*tmp_path.iterdir()]
+    again = measure(resume=tmp_path, progress=stop)
+    assert [(so_far.done, so_far.total) for so_far in seen] == [(done, 8) for done in range(1, 9)]
+    pd.testing.assert_frame_equal(again.table(), whole.table(), check_exact=True)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_save_waits_ten_times_as_long_as_the_last_one_took(
+    trees: Corpus, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sentence takes 2 s, a save 3 s: the first is after 6 s, the next 30 s after it has ended, one at the end."""
+    now, begun = [0.0], list[float]()
+
+    def save(*_: Any) -> None:
+        begun.append(now[0])
+        now[0] += 3
+
+    def measure(*_: Any) -> Cases:
+        now[0] += 2
+        return Cases([np.zeros(1)], [("", 0)], 1)
+
+    monkeypatch.setattr("mha_viz.study.cases.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(Cases, "save", save)
+    monkeypatch.setattr(TextCases, "cases", measure)
+    many = replace(trees, sentences=(trees.sentences * 30)[:30])
+    for _ in RunHere(tiny("bert"), many, TextCases(1), folder=tmp_path).reports():
+        pass
+    assert begun == [6, 41, 66]
 
 
 def test_another_measurement_does_not_continue_from_it(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
-    run = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), file=tmp_path / "taken.npz")
+    run = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), folder=tmp_path)
     assert [done.done for done in run.sentences()] == [1]
     uniform = Request(off=OFF.off, method="uniform")
     others = [{"request": uniform}, {"relation": "nsubj"}, {"most": 2}, {"same_role": ["L0H1"]}]
     for other in others:
         settings = EffectSettings(OFF, most=1)._replace(**other)
-        assert not Measurement(tiny("bert"), trees, settings, file=run._file).taken.read
-    again = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), file=tmp_path / "taken.npz")
+        assert not Measurement(tiny("bert"), trees, settings, folder=tmp_path).taken.read
+    again = Measurement(tiny("bert"), trees, EffectSettings(OFF, most=1), folder=tmp_path)
     assert [again.taken.read, *again.sentences()] == [1]
     assert repr(again.result()) == repr(run.result())
 
 
 def test_what_cannot_be_saved_is_measured_all_the_same(trees: Corpus, tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "no folder").touch()
-    run = Measurement(tiny("bert"), trees, EffectSettings(OFF), file=tmp_path / "no folder" / "taken.npz")
+    run = Measurement(tiny("bert"), trees, EffectSettings(OFF), folder=tmp_path / "no folder")
     with pytest.warns(SumsUnsavedWarning, match="could not be saved"):
         assert len([*run.sentences()]) == len(FORMS)
     assert run.result().cases == len(FORMS)

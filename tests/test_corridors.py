@@ -154,7 +154,7 @@ def test_a_second_form_is_found() -> None:
 
 
 def test_one_module_reads_and_writes_the_url() -> None:
-    shell = (ROOT / PACKAGE / "ui").rglob("*.py")
+    shell = (ROOT / PACKAGE / "app").rglob("*.py")
     assert [path.name for path in shell if "st.query_params" in path.read_text("utf-8")] == ["address.py"]
 
 

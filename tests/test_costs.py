@@ -13,7 +13,7 @@ from transformers.models.bert.modeling_bert import BertAttention
 
 from mha_viz.analysis.costs import PAPER, Costs, costs, divisors
 from mha_viz.errors import SettingError
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 
 SETTINGS = [(32, 4, 5), (48, 1, 7), (64, 16, 3), (*PAPER, 16)]
 
@@ -79,7 +79,7 @@ def test_many_heads_cost_what_one_does_but_for_the_weights_memory() -> None:
 @pytest.mark.parametrize(
     ("d_model", "heads", "n", "message"),
     [
-        (510, 8, 64, "8 heads cannot share 510 dimensions equally: 6 would be left over. Take h = 3, 5, 6, 10,"),
+        (510, 8, 64, "8 heads cannot share 510 dimensions equally: 6 would remain. Choose h = 3, 5, 6, 10,"),
         (0, 1, 1, "d_model is 0"),
         (512, 0, 1, "h is 0"),
         (512, -8, 1, "h is -8"),

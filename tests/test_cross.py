@@ -15,16 +15,16 @@ from safetensors.numpy import load as load_tensors
 from transformers import T5Config, T5Model
 
 import mha_viz as mv
-from mha_viz import exports
-from mha_viz.analysis.distance import between_heads, divergence
+from mha_viz.analysis.distance import divergence, from_head
 from mha_viz.analysis.metrics import measure_all
+from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, ShapeError
-from mha_viz.figures.difference import signed
-from mha_viz.figures.packet import RankedLink, link_weights, packet
-from mha_viz.figures.panels import Panel, held_by_panels, pack
-from mha_viz.figures.view import View, block, shown, units
-from mha_viz.reader.verbs import CODEC
+from mha_viz.figures import files
+from mha_viz.figures.layout.difference import signed
+from mha_viz.figures.layout.packet import RankedLink, link_weights, packet
+from mha_viz.figures.layout.panels import Panel, held_by_panels, pack
+from mha_viz.figures.layout.view import View, block, shown, units
 from tests import lanes
 from tests.packets import matrix, unpack, unpack_panels
 from tests.page_scripts import ask_packet, ask_panels
@@ -162,7 +162,7 @@ def test_heads_differ_by_as_many_rows_as_there_are_queries(cross: Attention) -> 
     p, q = cross["L0H1"].astype(np.float64), cross["L2H0"].astype(np.float64)
     mean = (p + q) / 2
     expected = 0.5 * ((p * np.log(p / mean)).sum(axis=1) + (q * np.log(q / mean)).sum(axis=1)).mean()
-    assert between_heads(cross)[1, 2 * HEADS] == pytest.approx(expected, abs=1e-5)
+    assert from_head(cross, Head(0, 1))[2 * HEADS] == pytest.approx(expected, abs=1e-5)
 
 
 # ---- Views, packets, drawings ------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_a_long_text_travels_as_thumbnails_of_both_axes() -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "kind"),
-    lanes.covering([*exports.drawing_suffixes(), ".html", *exports.shown_suffixes()], ["grid", "heatmap", "links"]),
+    lanes.covering([*files.drawing_suffixes(), ".html", *files.shown_suffixes()], ["grid", "heatmap", "links"]),
 )
 def test_it_is_drawn_and_its_numbers_are_written_in_every_format(cross: Attention, kind: str, suffix: str) -> None:
     figure = cross.grid() if kind == "grid" else getattr(cross, kind)(1, 2)
@@ -248,19 +248,19 @@ def test_labels_of_a_drawing_are_those_of_either_text(cross: Attention) -> None:
 
 
 def test_tables_and_trees_name_both_texts(cross: Attention) -> None:
-    rows = list(csv.DictReader(io.StringIO(exports.to_bytes(cross, ".csv").decode())))
+    rows = list(csv.DictReader(io.StringIO(files.to_bytes(cross, ".csv").decode())))
     assert len(rows) == cross.weights.size
     assert (rows[12]["query_token"], rows[12]["key_token"]) == ("Das", ".")
-    tree = json.loads(exports.to_bytes(cross, ".json"))
+    tree = json.loads(files.to_bytes(cross, ".json"))
     assert np.array(tree["weights"], np.float32).shape == cross.weights.shape
     assert [t["text"] for t in tree["keys"]["tokens"]] == [t.text for t in cross.keys.tokens]
-    with np.load(io.BytesIO(exports.to_bytes(cross, ".npz")), allow_pickle=False) as file:
+    with np.load(io.BytesIO(files.to_bytes(cross, ".npz")), allow_pickle=False) as file:
         assert str(file["keys_text"]) == "The animal was tired."
         assert file["keys_word"].tolist() == [0, 1, 1, 2, 3, 4, -1]
         assert file["tokens"].tolist() == [t.text for t in cross.queries.tokens]
     drawn = json.loads(cross.heatmap(1, 2).to_bytes(".json"))
     assert (drawn["text"], drawn["keys_text"]) == ("Das Tier war", "The animal was tired.")
-    assert set(load_tensors(exports.to_bytes(cross, ".safetensors"))) == {"weights", "hidden"}
+    assert set(load_tensors(files.to_bytes(cross, ".safetensors"))) == {"weights", "hidden"}
 
 
 # ---- Comparisons ---------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def other(outputs: Any) -> Attention:
     return Attention.from_tensors(weights, target, source, model="tiny-t5")
 
 
-@pytest.mark.parametrize("suffix", [*exports.drawing_suffixes(), ".html", ".csv", ".json"])
+@pytest.mark.parametrize("suffix", [*files.drawing_suffixes(), ".html", ".csv", ".json"])
 def test_heads_are_compared_and_subtracted_in_every_format(cross: Attention, suffix: str) -> None:
     for figure in (mv.compare([(cross, "L0H0"), (cross, "L2H1")]), mv.difference((cross, "L0H0"), (cross, "L2H1"))):
         assert len(figure.to_bytes(suffix)) > 100

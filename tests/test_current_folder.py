@@ -59,7 +59,7 @@ def test_the_server_is_such_a_child(folder: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(name, "")  # what is set below is undone
         monkeypatch.delenv(name)
     main(["serve", "--port", "18599"])
-    assert called[0][1:4] == ["-P", "-m", "mha_viz.serving"]
+    assert called[0][1:4] == ["-P", "-m", "mha_viz.app.serving"]
 
 
 def test_so_are_the_workers_of_a_study(folder: Path) -> None:

@@ -12,14 +12,14 @@ import pytest
 from transformers import BigBirdConfig, BigBirdModel, GPT2Config, GPT2Model
 
 import mha_viz as mv
-from mha_viz.figures.packet import packet
-from mha_viz.models.properties import piece_limit
-from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE, TextPieces
+from mha_viz.figures.layout.packet import packet
+from mha_viz.models.reading.properties import piece_limit
+from mha_viz.models.reading.tokenizer import CHARACTERS_PER_PIECE, TextPieces
 from mha_viz.text import Cut
 from tests import tiny_models
 
 if TYPE_CHECKING:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
 Tiny = Callable[[str], "Encoder"]
 
@@ -48,7 +48,7 @@ def test_a_sparse_bigbird_is_cut_where_its_attention_is_no_longer_full(tmp_path:
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
     blocks = {"attention_type": kind, "block_size": 4, "num_random_blocks": 1, "max_position_embeddings": 64}
     model = BigBirdModel(BigBirdConfig(**sizes, **blocks, vocab_size=400))
-    with pytest.warns(mv.TextCutWarning, match=f"reads at most {limit} pieces"):
+    with pytest.warns(mv.errors.TextCutWarning, match=f"reads at most {limit} tokens"):
         attention = mv.load(str(tiny_models.saved(model, tmp_path / "model"))).encode("dog " * 100)
     assert attention.weights.shape[-1] == limit
 
@@ -56,7 +56,7 @@ def test_a_sparse_bigbird_is_cut_where_its_attention_is_no_longer_full(tmp_path:
 def test_a_gpt2_reads_a_thousand_pieces(tmp_path: Path) -> None:
     config = GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=1024, vocab_size=400)  # type: ignore[call-arg]
     folder = tiny_models.saved(GPT2Model(config), tmp_path / "gpt2")
-    with pytest.warns(mv.TextCutWarning, match="reads at most 1,024 pieces"):
+    with pytest.warns(mv.errors.TextCutWarning, match="reads at most 1,024 tokens"):
         attention = mv.load(str(folder)).encode("dog " * 3000)
     assert attention.weights.shape == (2, 4, 1024, 1024)
     assert len(packet(attention, [mv.Head(1, 1)])) < 1_500_000
@@ -106,19 +106,19 @@ def test_roberta_has_two_positions_less_than_its_table(tiny: Tiny) -> None:
 
 
 def test_a_cut_text_warns_where_it_was_given_and_names_what_is_kept_and_cut(minilm: Encoder) -> None:
-    with pytest.warns(mv.TextCutWarning) as caught:
+    with pytest.warns(mv.errors.TextCutWarning) as caught:
         minilm.encode("cat " * 509 + "dog sat here ")
     assert [(warning.filename, str(warning.message)) for warning in caught] == [
         (
             __file__,
-            "minilm reads at most 512 pieces, and the text has 514. Of the text, the first 2,039 of 2,049 characters "
+            "minilm reads at most 512 tokens, and the text has 514. Of the text, the first 2,039 of 2,049 characters "
             "are kept; the rest is cut, from “sat here” on.",
         )
     ]
 
 
 def test_of_a_pair_the_warning_names_the_text_that_was_cut(minilm: Encoder) -> None:
-    with pytest.warns(mv.TextCutWarning) as caught:
+    with pytest.warns(mv.errors.TextCutWarning) as caught:
         minilm.encode("dog dog ", "cat " * 600)
     (warning,) = caught
     assert "has 605" in str(warning.message)
@@ -129,7 +129,7 @@ def test_of_a_pair_the_warning_names_the_text_that_was_cut(minilm: Encoder) -> N
 def test_a_text_that_is_too_long_for_the_tokenizer_is_said_to_be_very_long() -> None:
     read = TextPieces("a" * 30, "", [], [], [], Cut(3, 512, (20, 0), more=True))
     assert read.cut_in_words("m") == (
-        "m reads at most 512 pieces, and the text is very long. Of the text, the first 20 of 30 characters are kept; "
+        "m reads at most 512 tokens, and the text is very long. Of the text, the first 20 of 30 characters are kept; "
         "the rest is cut, from “aaaaaaaaaa” on."
     )
 
@@ -138,14 +138,14 @@ WAYS: dict[str, Callable[[Encoder, str], object]] = {
     "encode_many": lambda encoder, text: list(encoder.encode_many(["the dog", text])),
     "through": lambda encoder, text: encoder.through(text),
     "trace": lambda encoder, text: encoder.trace(text),
-    "norm_weighted": lambda encoder, text: mv.norm_weighted(encoder, text),
-    "without": lambda encoder, text: mv.without(encoder, ["L0H0"], text),
+    "norm_weighted": lambda encoder, text: mv.quantities.norm_weighted(encoder, text),
+    "without": lambda encoder, text: mv.ablate(encoder, ["L0H0"], text),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_whatever_reads_a_text_warns(way: str, tiny: Tiny) -> None:
-    with pytest.warns(mv.TextCutWarning, match="reads at most 64 pieces, and the text has 202") as caught:
+    with pytest.warns(mv.errors.TextCutWarning, match="reads at most 64 tokens, and the text has 202") as caught:
         WAYS[way](tiny("bert"), "a " * 200)
     assert {warning.filename for warning in caught} == {__file__}
 

@@ -14,16 +14,16 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.analysis.evidence import CASE, Selection
-from mha_viz.analysis.habits import read_habits
 from mha_viz.analysis.profile import FACTS, read_findings
 from mha_viz.analysis.syntax import Relations
+from mha_viz.analysis.unusual import read_habits
 from mha_viz.errors import CorpusError, MhaVizError, ModelBroken
 from mha_viz.files import assets, digests, npm
-from mha_viz.models import catalog, snapshots
-from mha_viz.models.hub import local_folder
+from mha_viz.models.getting import catalog, snapshots
+from mha_viz.models.getting.hub import local_folder
 from mha_viz.study import sums
+from mha_viz.study.cases import Cases, read_cases
 from mha_viz.study.sums import Sums
-from mha_viz.study.taken import Taken, read_taken
 from tests import lanes
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.readings import ducks
@@ -33,7 +33,7 @@ from tests.readings import ducks
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A profile with every table that the built-in sentences allow."""
     folder = tmp_path_factory.mktemp("measured")
-    mv.open_profile(assets.asset("profiles/minilm/ewt")).save(folder)
+    mv.load_profile(assets.asset("profiles/minilm/ewt")).save(folder)
     return folder
 
 
@@ -61,17 +61,17 @@ def test_one_digit_in_any_file_of_a_profile_is_noticed(measured: Path) -> None:
     assert len(files) > 15
     for path in files:
         with changed(path, with_another_digit(path)):
-            with pytest.raises(CorpusError, match=r"as it was written|holds no profile"):
-                mv.open_profile(measured)
+            with pytest.raises(CorpusError, match=r"as it was written|holds no readable profile"):
+                mv.load_profile(measured)
             if path.name in ("roles.csv", "position.csv", FACTS) and path.parent == measured:
                 with pytest.raises(CorpusError):
                     read_findings(measured)
-    assert mv.open_profile(measured) == mv.open_profile(assets.asset("profiles/minilm/ewt"))
+    assert mv.load_profile(measured) == mv.load_profile(assets.asset("profiles/minilm/ewt"))
 
 
 def test_digests_are_no_facts_and_a_profile_without_them_is_opened(measured: Path) -> None:
-    shipped = mv.open_profile(assets.asset("profiles/minilm/ewt"))
-    assert shipped.facts.keys() == mv.open_profile(measured).facts.keys()
+    shipped = mv.load_profile(assets.asset("profiles/minilm/ewt"))
+    assert shipped.facts.keys() == mv.load_profile(measured).facts.keys()
 
 
 # ---- One byte of any file of each kind ------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def silent_changes(path: Path, most: int, read: Callable[[], object], before: ob
 def test_no_bit_of_a_profile_changes_it_silently(measured: Path) -> None:
     """What it found and what heads do in most texts are read anew for every bit. The whole is opened with --all; a
     changed digit is noticed above."""
-    found, whole = read_findings(measured), mv.open_profile(measured)
+    found, whole = read_findings(measured), mv.load_profile(measured)
 
     def habits() -> object:
         return {what: shares.tolist() for what, shares in read_habits(measured).items()}
@@ -116,14 +116,14 @@ def test_no_bit_of_a_profile_changes_it_silently(measured: Path) -> None:
         assert silent_changes(path, most, lambda: read_findings(measured), found) == [], path.name
         assert silent_changes(path, most, habits) == [], path.name
         if lanes.everything:
-            assert silent_changes(path, most, lambda: mv.open_profile(measured), whole) == [], path.name
+            assert silent_changes(path, most, lambda: mv.load_profile(measured), whole) == [], path.name
 
 
 def test_no_bit_of_stored_recipes_changes_them_silently(tmp_path: Path) -> None:
-    folder = mv.open_recipes("toy").save(tmp_path / "recipes")
+    folder = mv.recipes.load("toy").save(tmp_path / "recipes")
 
     def read() -> object:
-        one = mv.open_recipes(folder)
+        one = mv.recipes.load(folder)
         return one.facts, {name: table.to_dict() for name, table in one.tables.items()}
 
     for path in sorted(folder.iterdir()):
@@ -170,10 +170,10 @@ def test_no_bit_of_stored_sums_changes_them_silently(finished: bool, tmp_path: P
 
 def test_no_bit_of_stored_cases_changes_them_silently(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
-    Taken([np.arange(8.0), np.ones(8)], [("", 0), ("", 1)], 2, 0).save(path, "key")
+    Cases([np.arange(8.0), np.ones(8)], [("", 0), ("", 1)], 2, 0).save(path, "key")
 
     def read() -> object:
-        one = read_taken(path, "key")
+        one = read_cases(path, "key")
         return one and repr(one)
 
     assert silent_changes(path, 400, read) == []
@@ -184,7 +184,7 @@ def test_no_bit_of_a_saved_reading_changes_it_silently(suffix: str, tmp_path: Pa
     path = ducks().save(tmp_path / f"a{suffix}")
 
     def read() -> object:
-        one = mv.open_attention(path)
+        one = mv.load_attention(path)
         return one.key, one.weights.tobytes(), one.hidden.tobytes(), one.made, one.text
 
     assert silent_changes(path, 400, read) == []

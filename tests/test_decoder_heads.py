@@ -15,24 +15,25 @@ import torch
 from transformers import AutoModel
 
 from mha_viz.analysis.repeats import MEASURES, DecoderHeads, chance, random_repeats, scores
+from mha_viz.app.widgets.download_panel import Offer
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError
-from mha_viz.figures.caption import both
 from mha_viz.figures.layout import Size
+from mha_viz.figures.layout.caption import both
 from mha_viz.files.assets import asset
+from mha_viz.lab import repeater as training
+from mha_viz.lab import toy_maps
 from mha_viz.model_names import cite_model
-from mha_viz.models import ablation, snapshots
-from mha_viz.models.answers import question_about
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import load, one_stack
+from mha_viz.models.getting import snapshots
+from mha_viz.models.intervening import ablation
+from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load, one_stack
 from mha_viz.numerals import decimal
 from mha_viz.request import Request
-from mha_viz.study.decoder_heads import HISTORY, decoder_heads, part_of
+from mha_viz.study.decoder_heads import HISTORY, find_induction_heads, part_of
 from mha_viz.study.effects import answer
-from mha_viz.training import repeater as training
-from mha_viz.training import toy_maps
-from mha_viz.ui.download_panel import Offer
 from tests.page_session import PageSession
 from tests.tiny_models import HEADS, LAYERS
 
@@ -66,7 +67,7 @@ def test_tokens_are_drawn_once_and_come_again() -> None:
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_a_loop_over_transformers_gives_the_same(family: str, tiny: Tiny, tiny_folder: Folder) -> None:
     encoder = tiny(family)
-    measured = decoder_heads(encoder, length=7, draws=3, seed=5)
+    measured = find_induction_heads(encoder, length=7, draws=3, seed=5)
     vocabulary = [i for i in range(len(encoder.vocabulary)) if i not in encoder.vocabulary.all_special_ids]
     model: Any = AutoModel.from_pretrained(tiny_folder(family), attn_implementation="eager").eval()
     sums = np.zeros((len(MEASURES), LAYERS, HEADS))
@@ -98,10 +99,10 @@ def test_a_role_is_more_than_half_of_the_weight_and_than_random_weights_give() -
 
 def test_what_cannot_be_measured_is_said(tiny: Tiny) -> None:
     with pytest.raises(ModelUnsupported, match="not a causal model"):
-        decoder_heads(tiny("bert"))
+        find_induction_heads(tiny("bert"))
     for more, problem in (({"length": 33}, "length is 33"), ({"length": 1}, "length is 1"), ({"draws": 0}, "draws is")):
         with pytest.raises(SettingError, match=problem):
-            decoder_heads(tiny("gpt2"), **more)  # type: ignore[arg-type]
+            find_induction_heads(tiny("gpt2"), **more)  # type: ignore[arg-type]
 
 
 # ---- The second toy ----------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def repeater() -> Encoder:
 
 
 def test_it_has_heads_for_the_token_before_below_induction_heads(repeater: Encoder) -> None:
-    roles = {(role.head, role.measure) for role in decoder_heads(repeater, draws=20).roles()}
+    roles = {(role.head, role.measure) for role in find_induction_heads(repeater, draws=20).roles()}
     assert roles == {(head, "previous") for head in PREVIOUS} | {(Head(1, head), "induction") for head in range(4)}
 
 
@@ -209,7 +210,7 @@ def test_the_training_is_played_from_its_beginning(repeater: Encoder) -> None:
 def test_the_roles_page_measures_without_a_corpus_and_gives_its_charts(repeater: Encoder, offered: list[Offer]) -> None:
     page = PageSession({"model": "repeater"}, "pages/55_roles.py")
     assert "On repeated random tokens" in page.said
-    measured = decoder_heads(repeater)
+    measured = find_induction_heads(repeater)
     for role in measured.roles():
         assert f"**{both(role.head)}** {decimal(role.score)}" in page.said
     drawn = [chart.proto.id for chart in page.at.get("plotly_chart")]
@@ -240,7 +241,7 @@ def test_the_switch_off_page_shows_that_the_answer_is_lost() -> None:
 def test_the_command_prints_the_roles_and_writes_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "heads.csv"
     assert main(["decoder-heads", "repeater", "--draws", "5", "--out", str(out)]) == 0
-    measured, printed = decoder_heads("repeater", draws=5), capsys.readouterr().out
+    measured, printed = find_induction_heads("repeater", draws=5), capsys.readouterr().out
     assert pd.read_csv(out)["induction"].tolist() == pytest.approx(measured.trained[0].ravel().tolist())
     for role in measured.roles():
         assert f"{role.head} ({role.head.paper})" in printed

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from mha_viz.cli import main
-from mha_viz.models import catalog
+from mha_viz.models.getting import catalog
 from tests.deploy.image import ROOT, environment, named
 
 DEPLOY = ROOT / "deploy"

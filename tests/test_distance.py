@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.analysis.distance import between_heads, divergence, entropy, farthest, nearest, plane
+from mha_viz.analysis.distance import divergence, entropy, from_head, nearest
 from mha_viz.attention import Attention
 from mha_viz.errors import ShapeError
 from mha_viz.text import Piece, tokenized
@@ -61,30 +61,17 @@ def random_attention(layers: int, heads: int, n: int) -> Attention:
 
 def test_all_heads_at_once_equal_two_at_a_time() -> None:
     attention = random_attention(2, 3, 7)
-    distances = between_heads(attention)
+    distances = np.stack([from_head(attention, head) for head in attention.every_head()])
     flat = attention.weights.reshape(6, 7, 7)
     expected = [[divergence(a, b) for b in flat] for a in flat]
     assert distances == pytest.approx(np.array(expected), abs=1e-6)
 
 
-def test_nearest_and_farthest_leave_the_head_itself_out() -> None:
+def test_the_nearest_heads_leave_the_head_itself_out() -> None:
     distances = np.array([[0, 0.1, 0.3], [0.1, 0, 0.2], [0.3, 0.2, 0]])
     assert nearest(distances[0], 0, 5) == [1, 2]
-    assert farthest(distances, 0, 1) == [2]
     # two equal heads: the other one comes first, not the head itself
     assert nearest(np.zeros(3), 1, 2) == [0, 2]
-
-
-def test_the_plane_keeps_distances_that_fit_into_it_and_is_always_the_same() -> None:
-    corners = np.array([[0, 0], [3, 0], [3, 4], [0, 4]], float)
-    distances = np.sqrt(((corners[:, None] - corners[None]) ** 2).sum(axis=2))
-    first, second = plane(distances), plane(distances)
-    drawn = np.sqrt(((first.points[:, None] - first.points[None]) ** 2).sum(axis=2))
-    assert drawn == pytest.approx(distances, abs=0.02)
-    assert first.stress < 0.01
-    assert (first.points == second.points).all()
-    # four points at equal distances form a tetrahedron: the stress must show that a plane cannot represent it
-    assert plane(1 - np.eye(4)).stress > 0.1
 
 
 def test_the_entropy_of_a_row_is_exact_at_its_ends_and_takes_rounding_errors_for_zeros() -> None:

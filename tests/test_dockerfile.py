@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from mha_viz.models import catalog
-from mha_viz.serving.settings import from_environment
+from mha_viz.app.serving.settings import from_environment
+from mha_viz.models.getting import catalog
 from tests.deploy.image import ROOT, copied, environment, instructions, named
 
 BUILD, FINAL = 0, 1

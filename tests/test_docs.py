@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import mha_viz
-from mha_viz.cli import exit_codes, main, table
-from mha_viz.models import onnx
-from mha_viz.models.encoder import Encoder
+from mha_viz.cli import main, stops, table
+from mha_viz.models.reading import onnx
+from mha_viz.models.reading.encoder import Encoder
 from tests import documents
 from tests.live_pages import parts_of
 from tools import docs
@@ -75,19 +75,11 @@ def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
             assert not anchor or anchor in {re.sub(r"[^\w]+", "-", heading.lower()) for heading in headings}, anchor
 
 
-def test_the_page_on_robustness_names_tests_that_there_are() -> None:
-    page = (ROOT / "docs" / "robustness.md").read_text("utf-8")
-    modules = {path.stem: path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
-    named = [name.partition("::") for name in re.findall(r"`(test_\w+(?:::\w+)?)`", page)]
-    assert [a + b for a, _, b in named if a not in modules or (b and f"def {b}(" not in modules[a])] == []
-    assert [name for name in re.findall(r"`(tests/js/\S+)`", page) if not (ROOT / name).is_file()] == []
-
-
 def test_the_page_of_commands_names_each_command_and_exit_code() -> None:
     page = (ROOT / "docs" / docs.COMMANDS).read_text("utf-8")
     commands = next(action for action in table.parser()._actions if isinstance(action.choices, dict)).choices
     assert re.findall(r"^\| `mha-viz ([\w-]+)", page, re.MULTILINE) == list(commands or ())
-    for code, meaning in exit_codes.MEANINGS.items():
+    for code, meaning in stops.MEANINGS.items():
         assert f"| {code} | {meaning} |" in page
 
 

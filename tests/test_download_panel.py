@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from mha_viz.app.widgets import download_panel
+from mha_viz.app.widgets.download_panel import MIME, Offer, SideBySide
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText
 from mha_viz.figures.layout import Size
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.view import View
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import View
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import clean
-from mha_viz.ui import download_panel
-from mha_viz.ui.download_panel import MIME, Offer
 from tests import hostile, lanes
 from tests.files import FORMATS, opens
 from tests.page_session import PageSession
@@ -31,7 +31,7 @@ class Offers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._made: list[tuple[Sequence[Offer], Everything | None]] = []
         monkeypatch.setattr(
-            download_panel, "_expander", lambda offers, everything=None: self._made.append((offers(), everything))
+            download_panel, "_expander", lambda offers, everything=None, _="": self._made.append((offers(), everything))
         )
 
     def on_explore(self, attention: Attention, head: Head) -> Sequence[Offer]:
@@ -39,7 +39,7 @@ class Offers:
         return self._made[-1][0]
 
     def on_compare(self, panels: Sequence[Panel]) -> tuple[Sequence[Offer], Everything]:
-        download_panel.of_panels(panels, View(), "heatmap", (0, 1), 0, is_compared=True)
+        download_panel.of_panels(SideBySide(panels, View(), pair=(0, 1)), is_compared=True)
         offers, everything = self._made[-1]
         assert everything is not None
         return offers, everything
@@ -81,7 +81,7 @@ def test_every_hostile_text_in_every_format(offers: Offers, minilm: Encoder, num
         figure = offer.make(Size())
         whole = (number + turn) % 5 == 0
         for suffix in FORMATS if whole else [FORMATS[(number + turn) % len(FORMATS)]]:
-            opens(suffix, figure.to_bytes(suffix, DPI))
+            opens(suffix, figure.make_file(suffix, DPI))
 
 
 IN_ARCHIVES = ("formula", "closing script", "nul", "high surrogate alone")
@@ -117,5 +117,5 @@ def test_every_figure_of_every_hostile_text_in_every_format(offers: Offers, mini
     for offer in offered(offers, minilm, text):
         figure = offer.make(Size())
         for suffix in FORMATS:
-            opens(suffix, figure.to_bytes(suffix, DPI))
+            opens(suffix, figure.make_file(suffix, DPI))
     opens(".zip", offers.on_compare(panels_of(minilm, text))[1](Size(), DPI))

@@ -18,17 +18,17 @@ from typing import Any
 
 import pytest
 
+from mha_viz.app.service import downloads, jobs
+from mha_viz.app.service.caches import BoundedCache, model_service
+from mha_viz.app.service.jobs import KINDS, QUEUES, Job
+from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.errors import Busy, Cancelled, MhaVizError, ModelError, ModelUnreachable, ModelUnsupported, SettingError
-from mha_viz.models import budget, catalog, storage, transfer
-from mha_viz.models import hub as hub_module
-from mha_viz.models.catalog import Model, resolve
-from mha_viz.models.hub import fetch, local_folder
+from mha_viz.models.getting import budget, catalog, storage, transfer
+from mha_viz.models.getting import hub as hub_module
+from mha_viz.models.getting.catalog import Model, resolve
+from mha_viz.models.getting.hub import fetch, local_folder
 from mha_viz.process import apart
-from mha_viz.reader import Reader, verbs
 from mha_viz.request import Request
-from mha_viz.ui import downloads, jobs
-from mha_viz.ui.caches import BoundedCache, model_service
-from mha_viz.ui.jobs import KINDS, QUEUES, Job
 from tests.copies import Copy, readers_are_copies
 from tests.fake_hub import FakeHub, Repository, tiny_bert_files
 from tests.page_session import PageSession, press
@@ -322,11 +322,11 @@ def progress(page: PageSession) -> str:
 @pytest.mark.parametrize("off", ["none", "L1H1", None])
 def test_the_page_tells_how_far_a_download_is_and_cancels_it(hub: FakeHub, visitors: Visitors, off: str | None) -> None:
     hub.add("someone/tiny", Repository(tiny_bert_files(), stall="body"))
-    page = PageSession({"model": "someone/tiny"} | ({"off": off, "more": "1"} if off else {}))
+    page = PageSession({"model": "someone/tiny"} | ({"off": off} if off else {}))
     until(lambda: visitors.start("someone/tiny").size > 0)
     page.at.run()
     assert "Downloading someone/tiny" in progress(page)
-    assert "Meanwhile, the drawing below shows MiniLM" in page.said
+    assert "Shown below instead: MiniLM" in page.said
     press(page, "cancel_download")
     assert "model" not in page.url
     assert not progress(page)
@@ -341,7 +341,7 @@ def test_the_page_says_that_a_download_waits_for_others(hub: FakeHub, visitors: 
         visitors.start(name)
     page = PageSession({"model": "c/c"})
     visitors.start("c/c")
-    assert progress(page) == "c/c is waiting for other downloads…"
+    assert progress(page) == "c/c waits for other downloads…"
 
 
 # ---- Messages --------------------------------------------------------------------------------------------
@@ -483,7 +483,7 @@ def test_the_server_notes_what_the_process_that_reads_has_used(hub: FakeHub, hub
 
 def test_the_process_that_reads_downloads_nothing(hub: FakeHub, hub_cache: Path, reader: Reader) -> None:
     add(hub, "a/a")
-    with pytest.raises(ModelUnreachable, match="“a/a” is not on this machine"):
+    with pytest.raises(ModelUnreachable, match="“a/a” is no longer on this machine"):
         reader.ask(verbs.load, "a/a")
     assert not left_over(hub_cache)
     assert here("a/a") == []

@@ -23,18 +23,18 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from PIL import Image
 from reportlab.pdfgen.canvas import Canvas
 
-from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
 from mha_viz.errors import ExportError
-from mha_viz.figures.compare import compare
-from mha_viz.figures.difference import difference
-from mha_viz.figures.grid import grid
-from mha_viz.figures.heatmap import heatmap
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.view import View
+from mha_viz.figures import files
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
+from mha_viz.figures.layout.compare import compare
+from mha_viz.figures.layout.difference import difference
+from mha_viz.figures.layout.grid import grid
+from mha_viz.figures.layout.heatmap import heatmap
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import View
 from mha_viz.text import clean
 from tests import hostile
 from tests.static_figures import FIGURES
@@ -61,7 +61,7 @@ def text_of(pdf: bytes) -> str:
 @pytest.mark.parametrize("name", FIGURES)
 def test_svg_holds_every_mark_where_the_drawing_has_it(name: str) -> None:
     drawing = FIGURES[name]
-    root = Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
+    root = Tree.fromstring(files.drawing_bytes(drawing, ".svg"))
     assert root.get("width") == f"{drawing.width:.3f}".rstrip("0").rstrip(".") + "pt"
     texts = [m for m in drawing.marks if isinstance(m, Text)]
     elements = root.iter(f"{SVG}text")
@@ -82,9 +82,9 @@ def test_few_cells_are_rectangles_and_many_one_picture() -> None:
     for pixels in (small, large):
         pixels[np.arange(len(pixels)), np.arange(len(pixels))] = (18, 92, 161)
     few, many = (Drawing(90, 90, (CellPicture(5, 5, 80, 80, pixels),)) for pixels in (small, large))
-    root = Tree.fromstring(exports.drawing_bytes(few, ".svg"))
+    root = Tree.fromstring(files.drawing_bytes(few, ".svg"))
     assert len([r for r in root.iter(f"{SVG}rect") if r.get("fill") == "#125ca1"]) == 4
-    root = Tree.fromstring(exports.drawing_bytes(many, ".svg"))
+    root = Tree.fromstring(files.drawing_bytes(many, ".svg"))
     image = next(root.iter(f"{SVG}image"))
     assert image.get("href", "").startswith("data:image/png;base64,")
     assert "pixelated" in image.get("style", "")
@@ -92,7 +92,7 @@ def test_few_cells_are_rectangles_and_many_one_picture() -> None:
 
 def test_svg_says_what_it_shows() -> None:
     drawing = FIGURES["heatmap"]
-    written = exports.drawing_bytes(drawing, ".svg").decode()
+    written = files.drawing_bytes(drawing, ".svg").decode()
     root = Tree.fromstring(written)
     assert root.findtext(f"{SVG}title") == drawing.alt
     assert root.findtext(f"{SVG}desc") == drawing.caption
@@ -107,8 +107,8 @@ def test_pdf_and_png_show_the_same_picture(name: str) -> None:
     drawing = FIGURES[name]
     if drawing.background is None:
         drawing = Drawing(drawing.width, drawing.height, drawing.marks, "#ffffff")
-    png = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("RGB")
-    pdf = rendered(exports.drawing_bytes(drawing, ".pdf"), 2).resize(png.size)
+    png = Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", 144))).convert("RGB")
+    pdf = rendered(files.drawing_bytes(drawing, ".pdf"), 2).resize(png.size)
     difference_ = np.abs(np.asarray(png, float) - np.asarray(pdf, float))
     assert difference_.mean() < 4
     blurred = [np.asarray(image.reduce(8), float) for image in (png, pdf)]
@@ -118,7 +118,7 @@ def test_pdf_and_png_show_the_same_picture(name: str) -> None:
 
 def test_pdf_has_its_size_its_text_and_its_fonts_inside() -> None:
     drawing = FIGURES["compare"]
-    written = exports.drawing_bytes(drawing, ".pdf")
+    written = files.drawing_bytes(drawing, ".pdf")
     page = pypdfium2.PdfDocument(written)[0]
     assert page.get_size() == pytest.approx((drawing.width, drawing.height), abs=0.01)
     assert "L1H2 (2-3) first" in text_of(written)
@@ -131,7 +131,7 @@ def test_pdf_has_its_size_its_text_and_its_fonts_inside() -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_font_of_a_pdf_is_inside_it(name: str) -> None:
-    written = exports.drawing_bytes(FIGURES[name], ".pdf")
+    written = files.drawing_bytes(FIGURES[name], ".pdf")
     assert b"/Type1" not in written
     assert written.count(b"/BaseFont") == written.count(b"/FontFile2")
     assert b"Helvetica" not in written
@@ -141,20 +141,20 @@ def test_boxes_in_place_of_letters_take_the_room_that_was_measured(fresh_fonts: 
     fresh_fonts("")
     family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
     with patch.object(Canvas, "rect") as rect:
-        exports.drawing_bytes(Drawing(100, 20, (Text(0, 10, family, 10, "#000000"),), background=None), ".pdf")
+        files.drawing_bytes(Drawing(100, 20, (Text(0, 10, family, 10, "#000000"),), background=None), ".pdf")
     assert rect.call_count == 3
     assert fonts.width(family, 10) == pytest.approx(3 * 10 * fonts.BOX)
 
 
 def test_the_same_figure_is_the_same_file() -> None:
-    for suffix in exports.drawing_suffixes():
-        assert exports.drawing_bytes(FIGURES["links"], suffix) == exports.drawing_bytes(FIGURES["links"], suffix)
+    for suffix in files.drawing_suffixes():
+        assert files.drawing_bytes(FIGURES["links"], suffix) == files.drawing_bytes(FIGURES["links"], suffix)
 
 
 def test_png_has_its_resolution_its_words_and_its_background() -> None:
     for name, mode_clear in (("heatmap", False), ("transparent", True)):
         drawing = FIGURES[name]
-        image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 200)))
+        image = Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", 200)))
         assert image.size == pytest.approx((drawing.width * 200 / 72, drawing.height * 200 / 72), abs=1)
         assert image.info["dpi"][0] == pytest.approx(200, abs=0.1)
         assert image.text["Description"] == drawing.caption  # type: ignore[attr-defined]
@@ -164,23 +164,23 @@ def test_png_has_its_resolution_its_words_and_its_background() -> None:
 @pytest.mark.app
 def test_the_same_figure_is_the_same_file_in_every_process() -> None:
     code = (
-        "import hashlib; from mha_viz import exports; from tests.static_figures import FIGURES\n"
-        "for s in exports.drawing_suffixes():\n"
-        "  print(hashlib.sha256(exports.drawing_bytes(FIGURES['compare'], s)).hexdigest())"
+        "import hashlib; from mha_viz.figures import files; from tests.static_figures import FIGURES\n"
+        "for s in files.drawing_suffixes():\n"
+        "  print(hashlib.sha256(files.drawing_bytes(FIGURES['compare'], s)).hexdigest())"
     )
     other = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"  # order of sets
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).resolve().parent.parent,
         env={**os.environ, "PYTHONHASHSEED": other}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    here = [exports.drawing_bytes(FIGURES["compare"], suffix) for suffix in exports.drawing_suffixes()]
+    here = [files.drawing_bytes(FIGURES["compare"], suffix) for suffix in files.drawing_suffixes()]
     assert done.stdout.split() == [hashlib.sha256(written).hexdigest() for written in here]
 
 
 @pytest.mark.parametrize("dpi", [0, -5, 9, 2401, float("nan"), float("inf")])
 def test_a_resolution_that_no_picture_has_is_refused(dpi: float) -> None:
-    with pytest.raises(ExportError, match="Expected 10 to 2400"):
-        exports.drawing_bytes(Drawing(50, 50, ()), ".png", dpi)  # type: ignore[arg-type]
+    with pytest.raises(ExportError, match="Expected a number from 10 to 2400"):
+        files.drawing_bytes(Drawing(50, 50, ()), ".png", dpi)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dpi", [96, 150, 300])
@@ -188,7 +188,7 @@ def test_lines_between_cells_are_equally_thick_and_sharp_in_png(dpi: int) -> Non
     pixels = np.zeros((40, 40, 3), np.uint8)
     lines = [Rect(10 + c * 7.3 - 0.3, 10, 0.6, 292, fill="#ffffff") for c in range(1, 40)]
     drawing = Drawing(312, 312, (CellPicture(10, 10, 292, 292, pixels), *lines))
-    image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", dpi))).convert("L")
+    image = Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", dpi))).convert("L")
     row = np.asarray(image)[image.height // 2]
     assert set(row.tolist()) == {0, 255}
     edges = np.flatnonzero(np.diff(row.astype(int)))[1:-1]  # without the matrix's own
@@ -198,15 +198,15 @@ def test_lines_between_cells_are_equally_thick_and_sharp_in_png(dpi: int) -> Non
 
 def test_a_picture_beyond_all_bounds_is_refused_before_it_is_drawn() -> None:
     with pytest.raises(ExportError, match="fewer dpi"):
-        exports.drawing_bytes(Drawing(5000, 5000, ()), ".png", 1200)
+        files.drawing_bytes(Drawing(5000, 5000, ()), ".png", 1200)
 
 
 def test_cells_keep_sharp_edges_in_every_format() -> None:
     pixels = np.array([[[255, 0, 0], [0, 0, 255]]] * 2, np.uint8)
     drawing = Drawing(40, 40, (CellPicture(0, 0, 40, 40, pixels),))
     for image in (
-        Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("RGB"),
-        rendered(exports.drawing_bytes(drawing, ".pdf"), 2),
+        Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", 144))).convert("RGB"),
+        rendered(files.drawing_bytes(drawing, ".pdf"), 2),
     ):
         assert image.getpixel((37, 40)) == (255, 0, 0)
         assert image.getpixel((43, 40)) == (0, 0, 255)
@@ -218,7 +218,7 @@ def test_cells_keep_sharp_edges_in_every_format() -> None:
 def test_right_to_left_and_joined_letters_are_drawn_and_found_again() -> None:
     drawing = heatmap(labelled("שלום", "مرحبا", "naïve", "Привет", "e\u0301"), Head(0, 0))
     assert fonts.missing(drawing.texts()) == []
-    copied = text_of(exports.drawing_bytes(drawing, ".pdf"))
+    copied = text_of(files.drawing_bytes(drawing, ".pdf"))
     assert "Привет" in copied
     assert "naïve" in copied
     assert {"שלום", "مرحبا"} <= set(copied.split())
@@ -231,7 +231,7 @@ def test_right_to_left_and_joined_letters_are_drawn_and_found_again() -> None:
 def test_text_of_a_pdf_is_copied_and_found_as_it_is_read(text: str) -> None:
     drawing = Drawing(300, 40, (Text(20, 20, text, 20, "#000000"),))
     assert fonts.missing(drawing.texts()) == []
-    page = pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf"))[0].get_textpage()
+    page = pypdfium2.PdfDocument(files.drawing_bytes(drawing, ".pdf"))[0].get_textpage()
     copied = page.get_text_range()
     assert unicodedata.normalize("NFC", copied) == unicodedata.normalize("NFC", text)  # marks in any order
     if copied == text and max(text) <= "\uffff":  # this viewer searches no other fonts
@@ -240,7 +240,7 @@ def test_text_of_a_pdf_is_copied_and_found_as_it_is_read(text: str) -> None:
 
 def test_arabic_letters_are_joined() -> None:
     """With joined letters, مرحبا is narrower than its five single letters."""
-    image = rendered(exports.drawing_bytes(Drawing(200, 40, (Text(100, 20, "مرحبا", 20, "#000000"),)), ".pdf"), 4)
+    image = rendered(files.drawing_bytes(Drawing(200, 40, (Text(100, 20, "مرحبا", 20, "#000000"),)), ".pdf"), 4)
     columns = np.flatnonzero((np.asarray(image.convert("L")) < 128).any(axis=0)) / 4
     assert columns[-1] - columns[0] < 0.9 * sum(fonts.width(letter, 20) for letter in "مرحبا")
 
@@ -250,8 +250,8 @@ def test_arabic_letters_are_joined() -> None:
 def test_a_text_stands_where_its_anchor_says(text: str, anchor: str) -> None:
     mark = Text(100, 20, text, 20, "#000000", anchor=anchor)  # type: ignore[arg-type]
     for image in (
-        rendered(exports.drawing_bytes(Drawing(200, 40, (mark,)), ".pdf"), 2),
-        Image.open(io.BytesIO(exports.drawing_bytes(Drawing(200, 40, (mark,)), ".png", 144))).convert("RGB"),
+        rendered(files.drawing_bytes(Drawing(200, 40, (mark,)), ".pdf"), 2),
+        Image.open(io.BytesIO(files.drawing_bytes(Drawing(200, 40, (mark,)), ".png", 144))).convert("RGB"),
     ):
         columns = np.flatnonzero((np.asarray(image.convert("L")) < 128).any(axis=0)) / 2
         at = {"start": columns[0], "middle": (columns[0] + columns[-1]) / 2, "end": columns[-1]}[anchor]
@@ -304,12 +304,12 @@ def test_chinese_is_drawn_where_a_font_has_it(tmp_path: Path, fresh_fonts: Calla
     assert fonts.missing(drawing.texts()) == []
     assert fonts.width("猫好", 20) == pytest.approx(40)
     for image in (
-        rendered(exports.drawing_bytes(drawing, ".pdf"), 2),
-        Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 144))).convert("RGB"),
+        rendered(files.drawing_bytes(drawing, ".pdf"), 2),
+        Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", 144))).convert("RGB"),
     ):
         dark = np.asarray(image.convert("L")) < 128
         assert dark.mean() == pytest.approx(2 * 16 * 16 / (60 * 40), rel=0.1)
-    assert "Squares" in exports.drawing_bytes(drawing, ".svg").decode()
+    assert "Squares" in files.drawing_bytes(drawing, ".svg").decode()
 
 
 def test_a_missing_script_is_named_with_what_to_install(fresh_fonts: Callable[[str], None], tmp_path: Path) -> None:
@@ -320,8 +320,8 @@ def test_a_missing_script_is_named_with_what_to_install(fresh_fonts: Callable[[s
     assert "CJK ideographs (猫, 好)" in sentences[0]
     assert "Noto Sans CJK" in sentences[0]
     assert "Devanagari" in sentences[1]
-    for suffix in exports.drawing_suffixes():
-        assert exports.drawing_bytes(Drawing(60, 40, (Text(10, 20, "猫", 20, "#000000"),)), suffix)
+    for suffix in files.drawing_suffixes():
+        assert files.drawing_bytes(Drawing(60, 40, (Text(10, 20, "猫", 20, "#000000"),)), suffix)
 
 
 def test_cut_text_fits_and_marks_stay_with_their_letters() -> None:
@@ -355,11 +355,11 @@ def hostile_figures(text: str) -> dict[str, Drawing]:
 def test_hostile_tokens_in_every_format(number: int, text: str) -> None:
     """Every figure as SVG, and alternately as PDF and PNG."""
     for turn, drawing in enumerate(hostile_figures(text[:300]).values()):
-        _is_inert(exports.drawing_bytes(drawing, ".svg"))
+        _is_inert(files.drawing_bytes(drawing, ".svg"))
         if (number + turn) % 3 == 0:
-            assert rendered(exports.drawing_bytes(drawing, ".pdf"), 0.5).size[0] > 10
+            assert rendered(files.drawing_bytes(drawing, ".pdf"), 0.5).size[0] > 10
         elif (number + turn) % 3 == 1:
-            assert Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 50))).size[0] > 10
+            assert Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", 50))).size[0] > 10
 
 
 def _is_inert(written: bytes) -> None:
@@ -378,10 +378,10 @@ def _is_inert(written: bytes) -> None:
 def test_hostile_words_about_a_figure(text: str) -> None:
     words = text[:300]
     drawing = Drawing(50, 50, (Rect(5, 5, 9, 9, fill="#000000"),), caption=words, alt=words, about={"text": words})
-    root = Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
+    root = Tree.fromstring(files.drawing_bytes(drawing, ".svg"))
     assert [e.tag for e in root.iter() if e.tag.endswith("script")] == []
-    pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf")).get_metadata_dict()
-    image = Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", 72)))
+    pypdfium2.PdfDocument(files.drawing_bytes(drawing, ".pdf")).get_metadata_dict()
+    image = Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", 72)))
     image.load()
     assert image.text["text"] == clean(words)  # type: ignore[attr-defined]
 
@@ -389,22 +389,22 @@ def test_hostile_words_about_a_figure(text: str) -> None:
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
     path.write_text("before")
-    assert exports.write_drawing(FIGURES["grid"], path) == path
+    assert files.write_drawing(FIGURES["grid"], path) == path
     Tree.fromstring(path.read_bytes())
     with pytest.raises(ExportError, match="not a figure format"):
-        exports.write_drawing(FIGURES["grid"], tmp_path / "figure.bmp")
+        files.write_drawing(FIGURES["grid"], tmp_path / "figure.bmp")
     with pytest.raises(ExportError, match="no suffix"):
-        exports.write_drawing(FIGURES["grid"], tmp_path / "figure")
+        files.write_drawing(FIGURES["grid"], tmp_path / "figure")
     assert [path.name for path in tmp_path.iterdir()] == ["figure.svg"]
 
 
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     for path in (tmp_path / "no" / "such" / "f.svg", tmp_path / "a\0b.svg"):
         with pytest.raises(ExportError, match="cannot be written"):
-            exports.write_drawing(FIGURES["grid"], path)
+            files.write_drawing(FIGURES["grid"], path)
     (tmp_path / "folder.pdf").mkdir()
     with pytest.raises(ExportError, match="folder"):
-        exports.write_drawing(FIGURES["grid"], tmp_path / "folder.pdf")
+        files.write_drawing(FIGURES["grid"], tmp_path / "folder.pdf")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.pdf"]
 
 
@@ -418,7 +418,7 @@ def test_axes_hold_every_mark_and_a_formula_is_only_text() -> None:
     import matplotlib.pyplot as plt
 
     drawing = heatmap(labelled(r"$\frac{$", "x"), Head(0, 0))
-    axes = exports.draw(drawing)
+    axes = files.draw(drawing)
     assert [t.get_text() for t in axes.texts] == list(drawing.texts())
     assert len(axes.images) == len([m for m in drawing.marks if isinstance(m, CellPicture)])
     assert len(axes.patches) == 1 + len([m for m in drawing.marks if isinstance(m, Rect | Curve)])  # 1: the paper
@@ -438,7 +438,7 @@ def test_on_somebodys_axes_text_shrinks_with_the_drawing_and_the_rest_of_their_f
     dark = FIGURES["dark"]
     figure, (left, other) = plt.subplots(1, 2, figsize=(4, 3))
     before = figure.get_facecolor(), other.get_xlim()
-    assert exports.draw(dark, left) is left
+    assert files.draw(dark, left) is left
     assert (figure.get_facecolor(), other.get_xlim()) == before
     assert left.patches[0].get_facecolor() == mpl.colors.to_rgba(dark.background or "")
     figure.canvas.draw()

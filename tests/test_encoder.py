@@ -21,15 +21,16 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import mha_viz
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.service.reader.models import Models
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, MhaVizError, ModelBroken, ModelUnsupported, TextError, UnknownModel
-from mha_viz.models import capture, linear, loading, opening, pipeline
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
-from mha_viz.models.tokenizer import CHARACTERS_PER_PIECE
-from mha_viz.reader import verbs
-from mha_viz.reader.models import Models
+from mha_viz.models.getting import pipeline
+from mha_viz.models.reading import capture, linear, loading, opening
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.tokenizer import CHARACTERS_PER_PIECE
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean
 from tests import hostile
@@ -90,7 +91,7 @@ def test_the_weights_are_handed_over_frozen_and_not_copied(minilm: Encoder, monk
         handed.append(weights)
         return mha_viz.Attention(model, revision, text, weights, **more)
 
-    monkeypatch.setattr("mha_viz.models.encoder.Attention", receive)
+    monkeypatch.setattr("mha_viz.models.reading.encoder.Attention", receive)
     assert minilm.encode(SENTENCE).weights is handed[0]
     assert not handed[0].flags.writeable
 
@@ -419,7 +420,7 @@ def test_too_many_words_never_reach_the_tokenizer(name: str, minilm: Encoder, mo
     monkeypatch.setattr(minilm._tokenizer, "_encoded", lambda *_, **__: pytest.fail("tokenized"))
     words = LONG_WORDS[name]
     for ask in (minilm.read_words, minilm.encode_words, lambda w: minilm.trace("", words=w)):
-        with pytest.raises(TextError, match="reads 512 pieces"):
+        with pytest.raises(TextError, match="reads 512 tokens"):
             ask(words)
 
 
@@ -475,7 +476,7 @@ def test_a_panic_is_a_plain_error(panicking: Path, capfd: pytest.CaptureFixture[
 
 
 def test_a_panic_while_loading_is_a_plain_error(panicking: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.models.encoder._PROBE", ENDLESS)
+    monkeypatch.setattr("mha_viz.models.reading.encoder._PROBE", ENDLESS)
     with pytest.raises(ModelBroken, match="crashed the library"):
         Encoder.from_folder(panicking)
 

@@ -29,15 +29,14 @@ from mha_viz.errors import (
     TextCutWarning,
     TextError,
 )
-from mha_viz.figures import recipe
-from mha_viz.figures.layout import Size
-from mha_viz.figures.view import View
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.encoder_decoder import EncoderDecoder
+from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout.view import View
 from mha_viz.models.families import ENCODER_DECODERS
-from mha_viz.models.folder import look_at
-from mha_viz.models.generation import MOST
+from mha_viz.models.getting import catalog
+from mha_viz.models.getting.folder import look_at
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import EncoderDecoder
+from mha_viz.models.reading.generation import MOST
 from mha_viz.request import PARTS
 from tests import hostile, lanes, tiny_encoder_decoders
 from tests.oracles import EQUAL, SENTENCE, check_text
@@ -75,7 +74,7 @@ def plain(folder: Callable[[str], Path]) -> Callable[[str], Any]:
 @pytest.fixture(autouse=True)
 def short_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A generated target has few pieces; a model with random weights seldom ends one."""
-    monkeypatch.setattr("mha_viz.models.encoder_decoder.MOST", 12)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", 12)
 
 
 def _new(folder: Path) -> Path:
@@ -125,7 +124,7 @@ def test_a_target_is_written_as_transformers_writes_it(
 def test_a_written_target_is_bounded_and_the_same_each_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = opened("t5")
     short = encoder._target(encoder._read(SENTENCE), "").ids
-    monkeypatch.setattr("mha_viz.models.encoder_decoder.MOST", MOST)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", MOST)
     written = encoder._target(encoder._read(SENTENCE), "").ids
     assert written[: len(short)] == short
     assert len(written) <= MOST + 1
@@ -198,7 +197,7 @@ def test_the_key_says_part_source_and_target(opened: Opened) -> None:
 @pytest.mark.parametrize(("part", "suffix"), lanes.covering(PARTS, [".npz", ".safetensors"]))
 def test_it_is_saved_and_opened(part: str, suffix: str, opened: Opened, tmp_path: Path) -> None:
     reading = opened("bart").encode(SENTENCE, target="" if part == "cross" else TARGET, part=part)
-    again = mv.open_attention(reading.save(tmp_path / f"reading{suffix}"))
+    again = mv.load_attention(reading.save(tmp_path / f"reading{suffix}"))
     assert (again.key, again.made, again.is_cross) == (reading.key, reading.made, part == "cross")
     np.testing.assert_array_equal(again.weights, reading.weights)
 
@@ -248,11 +247,11 @@ def test_a_caption_names_both_texts_and_the_part(opened: Opened) -> None:
 
 
 def test_rollout_is_of_one_text(opened: Opened) -> None:
-    assert mv.rollout(opened("t5").encode(SENTENCE, part="encoder")).quantity == "rollout"
+    assert mv.quantities.rollout(opened("t5").encode(SENTENCE, part="encoder")).quantity == "rollout"
     with pytest.raises(MhaVizError):
-        mv.rollout(opened("t5").encode(SENTENCE, target=TARGET))
+        mv.quantities.rollout(opened("t5").encode(SENTENCE, target=TARGET))
     with pytest.raises(MhaVizError, match="also reads the source"):
-        mv.rollout(opened("t5").encode(SENTENCE, target=TARGET, part="decoder"))
+        mv.quantities.rollout(opened("t5").encode(SENTENCE, target=TARGET, part="decoder"))
 
 
 @families
@@ -276,14 +275,14 @@ def test_bad_input_is_told_in_words(opened: Opened) -> None:
         (lambda: encoder.encode("  "), EmptyText, "Nothing was typed"),
         (lambda: encoder.encode(SENTENCE, "A second."), TextError, "reads one text at a time"),
         (lambda: encoder.encode(SENTENCE, part="both"), SettingError, "encoder, decoder, cross"),
-        (lambda: encoder.encode(SENTENCE, target=TARGET * 20), TextError, "target is longer than .* 64 pieces"),
+        (lambda: encoder.encode(SENTENCE, target=TARGET * 20), TextError, "target is longer than .* 64 tokens"),
     ):
         with pytest.raises(error, match=message):
             ask()
 
 
 def test_a_long_source_is_cut_and_the_cut_is_told(opened: Opened) -> None:
-    with pytest.warns(TextCutWarning, match="reads at most 64 pieces"):
+    with pytest.warns(TextCutWarning, match="reads at most 64 tokens"):
         cross = opened("t5").encode(SENTENCE * 20, target=TARGET)
     assert len(cross.keys) == 64
     assert cross.keys.cut
@@ -319,11 +318,11 @@ def test_hostile_sources_and_targets_give_attention_or_a_plain_message(family: s
         lambda encoder: encoder.trace(SENTENCE),
         lambda encoder: encoder.states(SENTENCE),
         lambda encoder: encoder.untrained(),
-        lambda encoder: mv.norm_weighted(encoder, SENTENCE),
-        lambda encoder: mv.gradient_weighted(encoder, SENTENCE, other="It slept."),
-        lambda encoder: mv.gradient_weighted(encoder, SENTENCE),
-        lambda encoder: mv.without(encoder, ["L0H0"], SENTENCE),
-        lambda encoder: mv.decoder_heads(encoder),
+        lambda encoder: mv.quantities.norm_weighted(encoder, SENTENCE),
+        lambda encoder: mv.quantities.gradient_weighted(encoder, SENTENCE, other="It slept."),
+        lambda encoder: mv.quantities.gradient_weighted(encoder, SENTENCE),
+        lambda encoder: mv.ablate(encoder, ["L0H0"], SENTENCE),
+        lambda encoder: mv.find_induction_heads(encoder),
     ],
 )
 @pytest.mark.parametrize("family", ["bart", "t5"])
@@ -445,6 +444,6 @@ def test_codes_of_languages_are_bounded(
     numbers = json.loads((many / "vocab.json").read_text("utf-8"))
     numbers |= {f">>{code}<<": len(numbers) + code for code in range(2)}
     (many / "vocab.json").write_text(json.dumps(numbers), "utf-8")
-    monkeypatch.setattr(f"mha_viz.models.marian.{bound}", 1)
+    monkeypatch.setattr(f"mha_viz.models.reading.marian.{bound}", 1)
     with pytest.raises(ModelUnsupported, match="more codes than there are languages"):
         mv.load(str(many))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mha_viz.app.url import comparison
+from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Head
 from mha_viz.request import PARTS, Request
-from mha_viz.ui import comparison
-from mha_viz.ui.comparison import Pin
 from tests import lanes, tiny_encoder_decoders
 from tests.compare_visits import panels
 from tests.page_session import PageSession
@@ -138,9 +138,9 @@ def test_a_source_that_was_cut_is_told_whatever_the_part(part: str, visit: Visit
 
 def test_a_link_between_the_texts_ranks_heads(visit: Visit) -> None:
     page = visit(target=TARGET, link="2-1", pin="q2k1")
-    assert "could not be used" not in page.said
+    assert "Ignored in this link" not in page.said
     page = visit(target=TARGET, link="2-99")
-    assert "could not be used" in page.said
+    assert "Ignored in this link" in page.said
 
 
 def test_a_target_beyond_the_limit_is_told_and_stays_in_its_field(visit: Visit) -> None:
@@ -183,7 +183,7 @@ def test_other_pages_say_what_they_cannot_do(page: str, words: str, visit: Visit
     assert words in visit(page).said
 
 
-@pytest.mark.parametrize(("part", "show"), lanes.covering(PARTS[::-1], ("map", "similar", "layer", "word")))
+@pytest.mark.parametrize(("part", "show"), lanes.covering(PARTS[::-1], ("similar", "layer", "word")))
 def test_heads_of_one_part_are_compared(part: str, show: str, visit: Visit) -> None:
     page = visit("pages/20_compare.py", show=show, part=part, target=TARGET, second="The dog was tired.")
     assert page.at.segmented_control(key="part").value == part

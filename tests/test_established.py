@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mha_viz.analysis.established import establish
 from mha_viz.analysis.findings import BEATS, BELOW, BESIDE, EQUALS, Beside, Elsewhere, Finding
 from mha_viz.analysis.profile import HEADINGS, Profile, read_findings
 from mha_viz.analysis.replication import ABSENT, FAILS, FEW, HEADING, HOLDS, LESS, RULE, WEAK, replicate
+from mha_viz.analysis.shipped import establish
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError
 

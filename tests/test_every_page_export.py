@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mha_viz.drawing.marks import Polyline, Text
+from mha_viz.app.widgets.download_panel import Offer
+from mha_viz.figures.drawing.marks import Text
 from mha_viz.figures.layout import Size
+from mha_viz.lab import lab
 from mha_viz.numerals import decimal
-from mha_viz.training import lab
-from mha_viz.ui.download_panel import Offer
 from tests import lanes
 from tests.few_sentences import read_few
 from tests.files import opens
 from tests.page_session import PageSession
 
+BEGINS = "the-animal-didnt-cross"
 STEPS = ("x", "linear", "products", "scale", "mask", "softmax", "values", "concat", "output")
 
 
@@ -46,7 +47,7 @@ def test_the_row_by_hand_is_given_with_its_numbers_and_the_lines_of_python_that_
     offered: list[Offer],
 ) -> None:
     PageSession({"step": "softmax", "head": "L3H1", "q": "10", "k": "2"}, "pages/40_inside_a_head.py")
-    row = next(offer for offer in offered if offer.file == "inside-row")
+    row = next(offer for offer in offered if offer.file == "L3H1-row_the-animal-didnt-cross")
     header, *lines = row.make(Size()).to_bytes(".csv").decode().splitlines()
     assert header == "key_index,key_token,q_k,score,lowered_by,power,share"
     assert len(lines) == 16
@@ -123,49 +124,20 @@ def test_the_lab_gives_what_its_player_shows(offered: list[Offer]) -> None:
     assert decimal(float(run.gradient_cosines[at, 0, 1])) in texts
 
 
-def test_switch_off_gives_its_charts(offered: list[Offer]) -> None:
-    PageSession({"off": "L3H1"}, "pages/60_switch_off.py")
-    assert [offer.file for offer in offered][3:] == ["effects", "tokens", "later-heads", "looks"]
-    for offer in offered[3:]:
-        is_whole(offer, ".svg", ".csv")
-
-
-def test_switch_off_gives_what_the_model_answers_and_what_heads_add(offered: list[Offer]) -> None:
-    url = {"model": "toy", "text": "the dog [MASK] the girl .", "off": "L0H1", "order": "least"}
+@pytest.mark.parametrize(
+    ("url", "files"),
+    [
+        ({"off": "L3H1"}, [f"effects_{BEGINS}"]),
+        (
+            {"model": "toy", "text": "the dog [MASK] the girl .", "off": "L0H1"},
+            ["words_the-dog-mask-the", "effects_the-dog-mask-the"],
+        ),
+    ],
+)
+def test_switch_off_gives_its_charts(url: dict[str, str], files: list[str], offered: list[Offer]) -> None:
     PageSession(url, "pages/60_switch_off.py")
-    names = [offer.file for offer in offered]
-    assert names[3:] == ["words", "effects", "tokens", "later-heads", "looks", "removal"]
+    assert [offer.file for offer in offered][3:] == files
     for offer in offered[3:]:
-        is_whole(offer, ".svg", ".csv")
-    removed = offered[-1].make(Size()).to_bytes(".csv").decode().splitlines()
-    assert removed[0] == "heads_off,last_head,effect_on_answer,effect_on_sentence"
-    assert len(removed) == 1 + 1 + 8
-
-
-def test_the_ranking_is_given_with_its_ranges(offered: list[Offer]) -> None:
-    page = PageSession({"model": "toy", "text": "the dog saw the girl ."}, "pages/60_switch_off.py")
-    page.at.session_state["ranked"] = True
-    page.at.run()
-    page.check()
-    ranking = offered[-1]
-    assert ranking.file == "ranking"
-    is_whole(ranking, ".svg", ".csv")
-    marks = ranking.make(Size()).drawing.marks
-    ranges = [mark for mark in marks if isinstance(mark, Polyline) and len({x for x, _ in mark.points}) == 1]
-    rows = [line.split(",") for line in ranking.make(Size()).to_bytes(".csv").decode().splitlines()[1:]]
-    lengths = [max(y for _, y in mark.points) - min(y for _, y in mark.points) for mark in ranges]
-    spans = [float(row[5]) - float(row[3]) for row in rows]
-    scale = lengths[0] / spans[0]
-    assert [length / scale for length in lengths] == pytest.approx(spans, rel=1e-3)
-
-
-def test_the_map_of_heads_is_given_beside_its_panel(offered: list[Offer]) -> None:
-    PageSession({"show": "map", "head": "L3H1"}, "pages/20_compare.py")
-    assert [offer.file for offer in offered][1:] == ["head-map", "divergences"]
-    texts = {mark.text for mark in offered[2].make(Size()).drawing.marks if isinstance(mark, Text)}
-    assert "%" in texts
-    assert "nats" not in texts
-    for offer in offered[1:]:
         is_whole(offer, ".svg", ".csv")
 
 

@@ -27,7 +27,7 @@ from mha_viz.study.run import one_pass, study
 from tests import brute, lanes, tiny_models
 
 if TYPE_CHECKING:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small(folder: Path) -> Encoder:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
     return Encoder.from_folder(folder)
 
@@ -301,7 +301,7 @@ def test_cases_of_another_corpus_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def toy_profile() -> Profile:
-    from mha_viz.models.loading import load
+    from mha_viz.models.reading.loading import load
 
     return study(load("toy"), grammar.corpus(400), control=False)
 
@@ -330,7 +330,7 @@ def test_every_role_has_evidence(toy_profile: Profile) -> None:
 
 
 def test_examples_lead_to_the_weights_that_they_state(toy_profile: Profile) -> None:
-    from mha_viz.models.loading import load
+    from mha_viz.models.reading.loading import load
 
     toy = load("toy")
     for head in ("L1H2", "L1H1", "L0H3"):

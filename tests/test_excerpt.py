@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz import figure as figure_api
+from mha_viz import figures as figure_api
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Drawing, Text
 from mha_viz.errors import FigureWarning
-from mha_viz.figures.compare import compare
-from mha_viz.figures.excerpt import excerpts
-from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Drawing, Text
+from mha_viz.figures.drawing.theme import LIGHT
 from mha_viz.figures.layout import PAGE_MM, Size
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.theme import LIGHT
-from mha_viz.figures.view import Focus, View
+from mha_viz.figures.layout.compare import compare
+from mha_viz.figures.layout.excerpt import excerpts
+from mha_viz.figures.layout.heatmap import heatmap
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import Focus, View
 from tests.readings import long_reading, reading
 
 H = Head(0, 0)
@@ -74,7 +74,7 @@ def test_a_window_holds_what_is_held_and_most_of_its_attention() -> None:
     ((rows, cols),), (note,) = excerpts(w, Focus(15, None), 5, 3)
     assert list(rows) == [13, 14, 15, 16, 17]
     assert {1, 2} <= set(cols)
-    assert "Of 20 tokens, 5 on either side are drawn, around what is held; 25.0% of its attention" in note.caption
+    assert "Of 20 tokens, 5 on either side are drawn, around the pinned token; 25.0% of its attention" in note.caption
     ((rows, cols),), (note,) = excerpts(w, Focus(19, 9), 5, 3)
     assert list(rows) == [15, 16, 17, 18, 19]
     assert 9 in cols
@@ -112,7 +112,7 @@ def test_a_held_token_of_a_long_text_is_in_the_picture_with_its_link() -> None:
     held = [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["t120"]
     assert "1.000" in drawing.texts()
-    assert "around what is held; 0.0% of its attention is left out." in drawing.full_caption
+    assert "around the pinned token; 0.0% of its attention is left out." in drawing.full_caption
 
 
 def test_a_higher_page_takes_more_and_a_lower_one_less() -> None:
@@ -149,9 +149,9 @@ def test_a_heatmap_of_a_long_text_shows_what_is_around_the_held_token_with_every
     held = [m.text for m in drawing.marks if isinstance(m, Text) and m.colour == LIGHT.accent]
     assert held == ["t120"]
     assert "t119" in drawing.texts()  # to which it attends
-    assert "Of 160 tokens, 38 on either side are drawn, around what is held; 0.0% of its" in drawing.full_caption
+    assert "Of 160 tokens, 38 on either side are drawn, around the pinned token; 0.0% of its" in drawing.full_caption
     assert "is named" not in drawing.full_caption
-    (note,) = [note for note in drawing.notes if "around what is held" in str(note)]
+    (note,) = [note for note in drawing.notes if "around the pinned token" in str(note)]
     assert "raise width_mm and max_height_mm or lower font_pt" in str(note)
     assert "token is named." in whole.full_caption
     every, around = (

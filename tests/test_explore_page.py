@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.app.explore import badges
+from mha_viz.app.service.caches import model_service
+from mha_viz.app.url.address import MAX_ENCODED, examples
 from mha_viz.attention import Head
 from mha_viz.errors import Cancelled, ModelUnreachable
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import clean
-from mha_viz.ui.address import MAX_ENCODED, examples
-from mha_viz.ui.caches import model_service
-from mha_viz.ui.explore import badges
 from tests import hostile, lanes
 from tests.page_session import PageSession
 from tests.waiting import PATIENCE
@@ -165,6 +165,17 @@ def test_what_is_said_of_a_text_is_worked_out_once_for_all_its_views(monkeypatch
     assert described.call_count == 2
 
 
+def test_the_model_of_a_reading_is_looked_up_by_its_name_for_the_menu_and_for_the_cache_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    visit, resolve = PageSession(), Mock(wraps=catalog.resolve)
+    monkeypatch.setattr(catalog, "resolve", resolve)
+    visit.view(head="L1H2", arrows="on")
+    assert visit.badges["arrows"]
+    lookups = ("the menu", "the cache of readings", "the cache of arrows")
+    assert [call.args for call in resolve.call_args_list] == [("minilm",)] * len(lookups)
+
+
 def test_a_drawing_cannot_set_what_is_not_its_own() -> None:
     visit = PageSession({"text": "Kept."})
     visit.view(text="other", model="gpt2", head="<script>", scale="x" * 5000, x="1", unit=3)
@@ -199,7 +210,7 @@ def test_a_head_of_a_long_text_comes_in_full_when_it_is_opened() -> None:
     assert list(visit.shown().matrices) == [5 * 12 + 2, 5 * 12 + 4]
     link = visit.shown().header["link"]
     assert (link["query"], link["key"], len(link["weights"])) == (7, 9, 72)
-    assert "512 of 602 pieces are read" in visit.said
+    assert "512 of 602 tokens are read" in visit.said
 
 
 # ---- Texts -----------------------------------------------------------------------------------------------
@@ -237,7 +248,7 @@ def test_nothing_typed_is_said_plainly_and_examples_are_still_there() -> None:
 def test_a_text_that_is_too_long_says_how_many_pieces_and_where_it_was_cut() -> None:
     visit = PageSession()
     visit.read("cat sat mat " * 200)
-    assert "512 of 602 pieces are read" in visit.said
+    assert "512 of 602 tokens are read" in visit.said
     assert "✂" in visit.said
 
 
@@ -254,7 +265,7 @@ def test_a_megabyte_is_shortened_to_what_a_link_can_carry() -> None:
 # ---- URLs ------------------------------------------------------------------------------------------------
 
 
-# What each of them means is asked of mha_viz.ui.address, for all of them, in test_address.py.
+# What each of them means is asked of mha_viz.app.url.address, for all of them, in test_address.py.
 ON_THE_PAGE = (
     *("head of a million digits", "head repeated", "text with script", "pair without text", "model elsewhere"),
     *("model repeated", "token negative", "other heads out of range", "side of a pair without a pair"),
@@ -308,7 +319,7 @@ def test_the_picture_that_stays_is_of_the_sentence_that_was_there() -> None:
     visit = PageSession({"text": "The cat sat."})
     visit.send("mha_sentence", "model", "../../etc/passwd")
     assert "“../../etc/passwd” is not a model." in visit.said
-    assert "Meanwhile" in visit.said
+    assert "Shown below instead" in visit.said
     assert visit.shown().header["tokens"] == ["[CLS]", "The", "cat", "sat", ".", "[SEP]"]
     assert visit.url == {"text": "The cat sat.", "model": "../../etc/passwd"}
     visit.send("mha_sentence", "model", "minilm")
@@ -401,7 +412,7 @@ def test_why_a_model_could_not_be_had_is_remembered_for_a_while_and_a_stop_is_no
     visit = PageSession({"model": "bert-base-cased"})
     assert "gone" in visit.said
     assert visit.shown().header["model"] == "minilm"
-    assert "Meanwhile" in visit.said
+    assert "Shown below instead" in visit.said
     service.forget_failure(model)
     assert service.failed(model) is None
 
@@ -421,8 +432,3 @@ def test_heads_that_share_a_key_are_named(family: str, tiny_folder: Any) -> None
     page = PageSession({"text": "The cat sat.", "model": str(tiny_folder(family))})
     assert ("share a key and a value" in page.said) == bool(said)
     assert said in page.said
-
-
-def test_the_page_leads_to_the_small_tasks() -> None:
-    (link,) = [link.proto for link in PageSession().at.get("page_link") if "Small tasks" in link.proto.label]
-    assert (link.page, link.query_string) == ("why_heads_differ", "experiment=tasks")

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
 
-from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError
+from mha_viz.figures import files
 from mha_viz.text import Token, TokenizedText, clean
 from tests import hostile
 from tests.readings import ducks
@@ -34,23 +34,23 @@ def one_token(text: str) -> Attention:
 
 
 def rows_of(attention: Attention) -> list[dict[str, str]]:
-    written = exports.to_bytes(attention, ".csv").decode()
+    written = files.to_bytes(attention, ".csv").decode()
     return list(csv.DictReader(io.StringIO(written, newline="")))
 
 
 def tree_of(attention: Attention) -> dict[str, Any]:
-    tree: dict[str, Any] = json.loads(exports.to_bytes(attention, ".json"))
+    tree: dict[str, Any] = json.loads(files.to_bytes(attention, ".json"))
     return tree
 
 
 def test_the_formats_are_these_and_each_says_what_it_is() -> None:
-    assert exports.suffixes() == ALL
-    assert all(len(exports.describe(suffix)) > 20 for suffix in ALL)
+    assert files.suffixes() == ALL
+    assert all(len(files.describe(suffix)) > 20 for suffix in ALL)
 
 
 def test_npz_reads_back_without_pickle(tmp_path: Path) -> None:
     attention = ducks().without_special()
-    with np.load(exports.write(attention, tmp_path / "a.npz"), allow_pickle=False) as file:
+    with np.load(files.write(attention, tmp_path / "a.npz"), allow_pickle=False) as file:
         assert str(file["numbers"]) == "weights_rescaled"
         assert file["weights_rescaled"].dtype == np.float32
         np.testing.assert_array_equal(file["weights_rescaled"], attention.weights)
@@ -63,14 +63,14 @@ def test_npz_reads_back_without_pickle(tmp_path: Path) -> None:
 
 
 def test_npz_marks_what_special_tokens_do_not_have(tmp_path: Path) -> None:
-    with np.load(exports.write(ducks(), tmp_path / "a.npz"), allow_pickle=False) as file:
+    with np.load(files.write(ducks(), tmp_path / "a.npz"), allow_pickle=False) as file:
         assert file["word"].tolist() == [-1, 0, 0, 1, 2, -1, 3, -1]
         assert file["start"].tolist() == [-1, 0, 4, 5, 7, -1, 0, -1]
 
 
 def test_safetensors_reads_back(tmp_path: Path) -> None:
     attention = ducks()
-    path = exports.write(attention, tmp_path / "a.safetensors")
+    path = files.write(attention, tmp_path / "a.safetensors")
     with safe_open(path, framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("weights"), attention.weights)
         np.testing.assert_array_equal(file.get_tensor("hidden"), attention.hidden)
@@ -139,23 +139,23 @@ def test_hostile_text_survives_every_format(name: str) -> None:
     cell = rows_of(attention)[0]["key_token"]
     assert cell in (shown_text, "'" + shown_text)
     assert tree_of(attention)["text"] == tree_of(attention)["tokens"][0]["text"] == shown_text
-    with np.load(io.BytesIO(exports.to_bytes(attention, ".npz")), allow_pickle=False) as file:
+    with np.load(io.BytesIO(files.to_bytes(attention, ".npz")), allow_pickle=False) as file:
         assert str(file["text"]) == str(file["tokens"][0]) == shown_text
-    written = exports.to_bytes(attention, ".safetensors")
+    written = files.to_bytes(attention, ".safetensors")
     header = json.loads(written[8 : 8 + int.from_bytes(written[:8], "little")])
     assert header["__metadata__"]["text"] == shown_text
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".JSON"])
 def test_file_and_bytes_are_the_same(tmp_path: Path, suffix: str) -> None:
-    path = exports.write(ducks(), tmp_path / f"heads{suffix}")
-    assert path.read_bytes() == exports.to_bytes(ducks(), suffix)
+    path = files.write(ducks(), tmp_path / f"heads{suffix}")
+    assert path.read_bytes() == files.to_bytes(ducks(), suffix)
 
 
 @pytest.mark.parametrize("name", ["heads.xlsx", "heads", "heads.npz.bak", ".npz", "heads.", "x." + "y" * 300])
 def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, name: str) -> None:
     with pytest.raises(ExportError, match=r"\.npz, \.safetensors, \.csv, \.json"):
-        exports.write(ducks(), tmp_path / name)
+        files.write(ducks(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -169,7 +169,7 @@ def test_a_place_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, name
     (tmp_path / "loop").symlink_to("loop")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(ExportError) as caught:
-        exports.write(ducks(), tmp_path / name)
+        files.write(ducks(), tmp_path / name)
     assert "cannot be written" in caught.value.problem
     assert caught.value.problem.isprintable()
     assert caught.value.remedy
@@ -179,7 +179,7 @@ def test_a_place_that_cannot_be_written_is_said_on_one_line(tmp_path: Path, name
 def test_an_existing_file_is_replaced_and_a_link_followed(tmp_path: Path) -> None:
     (tmp_path / "real.json").write_text("old")
     (tmp_path / "link.json").symlink_to("real.json")
-    exports.write(ducks(), tmp_path / "link.json")
+    files.write(ducks(), tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink()
     assert json.loads((tmp_path / "real.json").read_text("utf-8"))["model"] == "tiny"
     assert (tmp_path / "real.json").stat().st_mode & 0o777 == 0o666 & ~_umask()
@@ -193,7 +193,7 @@ def _umask() -> int:
 
 FULL_DISK = """
 import resource, sys
-from mha_viz import exports
+from mha_viz.figures import files as exports
 from mha_viz.errors import ExportError
 from tests.readings import ducks
 resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))

@@ -17,12 +17,12 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.attention import Weights
 from mha_viz.errors import EmptyText, TextError
-from mha_viz.models import capture, linear
-from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, holds
-from mha_viz.models.loading import from_folder, one_stack
-from mha_viz.models.opening import open_folder
-from mha_viz.models.probe import place
+from mha_viz.models.reading import capture, linear
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.opening import open_folder
+from mha_viz.models.reading.probe import place
 from tests import hostile, lanes, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, attentions, check_text, plain, silenced
 

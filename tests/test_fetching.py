@@ -8,10 +8,10 @@ import pytest
 import streamlit as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from mha_viz import figure as figure_api
-from mha_viz.training.lab import COUNT, EXPERIMENTS
-from mha_viz.ui.caches import Once, first_reading, model_service
-from mha_viz.ui.jobs import QUEUES
+from mha_viz import figures as figure_api
+from mha_viz.app.service.caches import Once, first_reading, model_service
+from mha_viz.app.service.jobs import QUEUES
+from mha_viz.lab.lab import COUNT, EXPERIMENTS
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 

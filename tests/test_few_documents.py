@@ -14,12 +14,12 @@ from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS, Interval
 from mha_viz.analysis.paired import HeadOf, PairedDifference, PairedDifferences
 from mha_viz.analysis.profile import Profile, read_profile
 from mha_viz.analysis.replication import HOLDS, Replication, RoleScore
+from mha_viz.app.roles import used as card
+from mha_viz.app.widgets.parts import percentages
 from mha_viz.attention import Head
 from mha_viz.cli import effect, outcomes, used
-from mha_viz.figures.role_words import over, standing_with_numbers
+from mha_viz.figures.words.role_words import over, standing_with_numbers
 from mha_viz.files.assets import asset
-from mha_viz.ui.parts import percentages
-from mha_viz.ui.roles import used as card
 
 MARK = "few documents"
 FINDING = Finding(Head(0, 1), "syntax", "nsubj dep_to_head", 0.9, 0.5, 0.4, 200, 0.8, 0.95)

@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mha_viz as mv
 from mha_viz import numerals
+from mha_viz.app.service.caches import first_reading
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Text
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.figures import caption
-from mha_viz.figures.compare import compare
-from mha_viz.figures.difference import difference
-from mha_viz.figures.grid import grid, pooled
-from mha_viz.figures.heatmap import heatmap
-from mha_viz.figures.layout import Size
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.theme import LIGHT, THEMES, palette
-from mha_viz.figures.view import Block, View, block, chosen, focus, shades, shown, units
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture, Curve, Text
+from mha_viz.figures.drawing.theme import LIGHT, THEMES, palette
+from mha_viz.figures.layout import Size, caption
+from mha_viz.figures.layout.compare import compare
+from mha_viz.figures.layout.difference import difference
+from mha_viz.figures.layout.grid import grid, pooled
+from mha_viz.figures.layout.heatmap import heatmap
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import Block, View, block, chosen, focus, shades, shown, units
 from mha_viz.files.assets import app_root
-from mha_viz.ui.caches import first_reading
 from tests import hostile
 from tests.readings import long_reading, reading
 from tests.sentences import TIRED, WIDE, read
@@ -121,7 +121,7 @@ def test_styles_of_pages_name_no_colour_of_their_own() -> None:
     page = tomllib.loads((app_root() / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
     allowed = set(re.findall(HEX, f"{THEMES}{page}")) | {"#ffffff", PROBLEM}
     package = app_root() / "mha_viz"
-    styles = [path for folder in ("ui", "browser") for path in (package / folder).rglob("*.*")]
+    styles = [path for folder in ("app", "browser") for path in (package / folder).rglob("*.*")]
     named = {path.name: re.findall(HEX, path.read_text("utf-8")) for path in styles if path.suffix in (".py", ".css")}
     assert {name: set(colours) - allowed for name, colours in named.items() if set(colours) - allowed} == {}
 
@@ -183,6 +183,29 @@ def test_a_figure_is_as_wide_as_it_was_asked_to_be_and_nothing_sticks_out(width:
                 assert mark.x >= -0.01
                 assert mark.x + mark.width <= drawing.width + 0.01
                 assert mark.y + mark.height <= drawing.height + 0.01
+
+
+def test_a_single_map_fits_one_column_and_where_it_has_no_room_two() -> None:
+    # In 77 mm are 347 pixels, in 178 mm 812; a name of one letter takes 20, and a row with its label 9.
+    short, long, longest = (Attention.from_tensors([np.eye(n)[None]] * 2, ["a"] * n) for n in (30, 45, 300))
+    for figure in (mv.figures.heatmap(short, "L0H0"), mv.figures.links(short, "L0H0"), _difference(short)):
+        assert figure.drawing.width == pytest.approx(77 * POINTS_PER_MM)
+        assert not figure.warnings
+    for figure in (mv.figures.heatmap(long, "L0H0"), _difference(long)):
+        assert figure.drawing.width == pytest.approx(178 * POINTS_PER_MM)
+        assert figure.warnings == (
+            "The figure is 178 mm wide, because 77 mm are too narrow for this text. Give width_mm to choose.",
+        )
+    heads = mv.figures.links(short, heads=["L0H0", "L0H0"])
+    for figure in (mv.figures.grid(short), mv.figures.compare([(short, "L0H0")]), heads):
+        assert figure.drawing.width == pytest.approx(178 * POINTS_PER_MM)
+    assert not mv.figures.heatmap(long, "L0H0", width_mm=178).warnings
+    assert mv.figures.heatmap(long, "L0H0", width_mm=77).drawing.width == pytest.approx(77 * POINTS_PER_MM)
+    assert mv.figures.heatmap(longest, "L0H0").warnings[1].startswith("Every ")
+
+
+def _difference(attention: Attention) -> mv.figures.Figure:
+    return mv.difference((attention, "L0H0"), (attention, "L1H0"))
 
 
 def test_labels_have_the_asked_size() -> None:
@@ -284,7 +307,7 @@ def test_captions_say_model_text_head_what_was_done_and_what_is_hidden() -> None
     assert "rows rescaled to sum to 1; " in caption
     view = View(special="rescale")
     gone = block(attention, Head(3, 1), view, units(attention, view)).hidden.mean()
-    assert f"{numerals.percent(float(gone))} of this head’s attention was hidden" in caption
+    assert f"{numerals.percent(float(gone))} of this head’s attention went to hidden tokens" in caption
     about = heatmap(attention, Head(3, 1), View(special="hide")).about
     assert about["heads"] == "L3H1"
     assert about["special"] == "hide"

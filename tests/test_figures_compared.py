@@ -11,17 +11,17 @@ import pytest
 
 from mha_viz import numerals
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture, Rect, Text
 from mha_viz.errors import SettingError
-from mha_viz.figures.compare import compare
-from mha_viz.figures.difference import difference, levels, signed
-from mha_viz.figures.grid import grid
-from mha_viz.figures.heatmap import heatmap, with_label
+from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture, Rect, Text
+from mha_viz.figures.drawing.theme import LIGHT, palette
 from mha_viz.figures.layout import Size
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel, held_in, mismatch, pack, pin_in
-from mha_viz.figures.theme import LIGHT, palette
-from mha_viz.figures.view import View, units
+from mha_viz.figures.layout.compare import compare
+from mha_viz.figures.layout.difference import difference, levels, signed
+from mha_viz.figures.layout.grid import grid
+from mha_viz.figures.layout.heatmap import heatmap, with_label
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel, held_in, mismatch, pack, pin_in
+from mha_viz.figures.layout.view import View, units
 from mha_viz.text import Cut
 from tests.page_scripts import ask_panels
 from tests.readings import long_reading, reading
@@ -78,7 +78,7 @@ def test_texts_that_do_not_correspond_are_refused_with_the_reason() -> None:
         difference(Panel(tired, Head(0, 0)), Panel(other, Head(0, 0)))
     assert "differ in number" in mismatch(tired, other, View(unit="pieces"))
     longer = read(TIRED.replace("tired", "electroencephalographic"))
-    assert "different pieces" in mismatch(tired, longer, View(unit="pieces"))
+    assert "split differently" in mismatch(tired, longer, View(unit="pieces"))
     assert mismatch(tired, longer, View()) == ""
     assert mismatch(tired, read(TIRED.upper()), View()) == ""
 
@@ -225,7 +225,7 @@ def test_a_caption_says_what_of_a_long_text_was_read() -> None:
 
     attention = cut_reading(text="cat sat mat " * 1000, cut=Cut(3002, 512, (2040, 0)))
     for drawing in (heatmap(attention, Head(0, 0)), compare([Panel(attention, Head(0, 0))])):
-        assert "(first 512 of 3,002 pieces)" in drawing.caption
+        assert "(first 512 of 3,002 tokens)" in drawing.caption
         assert len(drawing.caption) < 3000
         assert drawing.about["text"] == attention.text.text[:2040]
         assert drawing.about["read"].startswith("first 512 of")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui.address import examples
-from mha_viz.ui.caches import first_reading
+from mha_viz.app.service.caches import first_reading
+from mha_viz.app.url.address import examples
+from mha_viz.models.reading.encoder import Encoder
 
 
 def test_the_stored_reading_is_the_live_one(minilm: Encoder) -> None:

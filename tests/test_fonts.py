@@ -17,9 +17,9 @@ from fontTools.ttLib import TTFont
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz import exports
-from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import Drawing, Text
+from mha_viz.figures import files
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import Drawing, Text
 from tests import hostile, lanes
 
 HEBREW, ARABIC = "שלום", "مرحبا"
@@ -199,7 +199,8 @@ def test_any_text_is_measured_cut_ordered_and_judged(text: str) -> None:
 @pytest.mark.app
 def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     code = (
-        "import sys, mha_viz.drawing.fonts; print({'fontTools', 'matplotlib', 'bidi', 'PIL'} & set(sys.modules) or '')"
+        "import sys, mha_viz.figures.drawing.fonts; "
+        "print({'fontTools', 'matplotlib', 'bidi', 'PIL'} & set(sys.modules) or '')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not done.stdout.strip()
@@ -242,8 +243,8 @@ def test_text_stands_as_a_page_shows_it(text: str) -> None:
 )
 def test_directing_characters_around_right_to_left_letters_do_no_harm(text: str) -> None:
     drawing = Drawing(200, 40, (Text(10, 20, text, 12, "#000000"),))
-    for suffix in exports.drawing_suffixes():
-        assert exports.drawing_bytes(drawing, suffix)
+    for suffix in files.drawing_suffixes():
+        assert files.drawing_bytes(drawing, suffix)
 
 
 @pytest.mark.app
@@ -253,7 +254,7 @@ def test_several_threads_write_what_one_writes() -> None:
     def written(i: int) -> tuple[bytes, bytes]:
         texts = [Text(10, 15 + 12 * j, letters[(i + j) % 12 :] + letters[: j % 5], 11, "#000000") for j in range(12)]
         drawing = Drawing(200, 170, tuple(texts))
-        return exports.drawing_bytes(drawing, ".pdf"), exports.drawing_bytes(drawing, ".svg")
+        return files.drawing_bytes(drawing, ".pdf"), files.drawing_bytes(drawing, ".svg")
 
     count = 24 if lanes.everything else 8
     fonts.forget()  # concurrent threads disturb files that are being read

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui.inference import MULTILINGUAL, split_words
+from mha_viz.app.widgets.inference import MULTILINGUAL, split_words
+from mha_viz.models.reading.encoder import Encoder
 from tests.page_session import PageSession
 from tests.waiting import until
 
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.app
 @pytest.mark.parametrize(
     ("text", "beginning"),
     [
-        ("Das Tier überquerte die Straße nicht, weil es zu müde war.", "5 of 11 different words"),
-        ("El perro no cruzó la calle porque estaba demasiado cansado.", "7 of 10 different words"),
-        ("Le chat dort sur le canapé parce qu'il est fatigué.", "4 of 9 different words"),
+        ("Das Tier überquerte die Straße nicht, weil es zu müde war.", "it splits 5 of these 11 words"),
+        ("El perro no cruzó la calle porque estaba demasiado cansado.", "it splits 7 of these 10 words"),
+        ("Le chat dort sur le canapé parce qu'il est fatigué.", "it splits 4 of these 9 words"),
         ("The animal didn't cross the street because it was too tired.", ""),
         ("Unfortunately, the electroencephalographer misdiagnosed him.", ""),
         ("Colorless green ideas sleep furiously.", ""),
@@ -39,7 +39,7 @@ def test_a_language_is_told_by_its_pieces(minilm: Encoder, text: str, beginning:
 def test_the_model_of_many_languages_is_a_click_away_and_where_it_cannot_be_had_nothing_is_lost() -> None:
     text = "Кошка спит на диване, потому что она устала."
     visit = PageSession({"text": text, "head": "L2H4"})
-    assert "reads English" in visit.said
+    assert "was trained on English" in visit.said
     visit.at.button(key="read_multilingual").click().run()
     assert visit.url == {"text": text, "model": MULTILINGUAL}
 
@@ -50,7 +50,7 @@ def test_the_model_of_many_languages_is_a_click_away_and_where_it_cannot_be_had_
 
     until(is_refused)
     assert "cannot be reached" in visit.said
-    assert "Meanwhile, the drawing below shows MiniLM" in visit.said
+    assert "Shown below instead: MiniLM" in visit.said
     assert visit.typed["text"] == text
     assert visit.shown().header["model"] == "minilm"
     visit.at.button(key="back_to_model").click().run()
@@ -79,4 +79,4 @@ def test_the_model_of_many_languages_is_offered_for_letters_of_another_script_al
 
 
 def test_a_word_that_the_tokenizer_does_not_know_is_named() -> None:
-    assert "read as [UNK]: “zebra”" in PageSession({"text": "the zebra sleeps .", "model": "toy"}).said
+    assert "reads each as [UNK]: “zebra”" in PageSession({"text": "the zebra sleeps .", "model": "toy"}).said

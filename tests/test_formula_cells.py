@@ -17,7 +17,7 @@ import mha_viz as mv
 from mha_viz.analysis.profile import Profile
 from mha_viz.cli import main
 from mha_viz.files.tables import FORMULA_STARTS, as_csv, as_written, from_csv, inert
-from mha_viz.models import catalog
+from mha_viz.models.getting import catalog
 
 ROOT = Path(__file__).resolve().parent.parent
 BOTH_HEADS = ("--head", "L0H0", "--head", "L1H1")
@@ -68,7 +68,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def syntax_of_toy() -> Profile:
     """The shipped profile without the roles that need coreference chains."""
-    profile = mv.open_profile("toy")
+    profile = mv.load_profile("toy")
     roles = {name: profile.tables[name].query("role == 'syntax'") for name in ("roles", "candidates")}
     tables = {name: table for name, table in profile.tables.items() if name != "used"} | roles
     return replace(profile, tables=tables)
@@ -148,7 +148,7 @@ def test_no_command_writes_a_formula(corpus: Path, tmp_path: Path, in_process: N
     assert {file.relative_to(tmp_path).as_posix(): formulas(file.read_text("utf-8")) for file in files} == {
         file.relative_to(tmp_path).as_posix(): [] for file in files
     }
-    profile = mv.open_profile(tmp_path / "profile" / "profile")
+    profile = mv.load_profile(tmp_path / "profile" / "profile")
     assert "+obj" in set(profile.tables["syntax"]["relation"])
 
 

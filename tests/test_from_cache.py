@@ -11,7 +11,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.errors import ShapeError
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 
 TEXT = "The animal didn't cross the street because it was too tired."
 NAMES = ["<|endoftext|>", "The", " animal", " did", "n", "'t"]
@@ -101,7 +101,7 @@ def test_norms_equal_those_of_the_model_itself(minilm: Encoder) -> None:
     w_o = [minilm.w_o(layer).reshape(minilm.heads, -1, minilm.d_model) for layer in range(minilm.layers)]
     values = getattr(tap, "values")  # noqa: B009
     a = mv.Attention.from_cache([*reading.weights], reading.tokens, values=values, w_o=w_o)
-    assert a.weights == pytest.approx(mv.norm_weighted(minilm, TEXT).weights, rel=1e-4, abs=1e-6)
+    assert a.weights == pytest.approx(mv.quantities.norm_weighted(minilm, TEXT).weights, rel=1e-4, abs=1e-6)
 
 
 def test_what_nnsight_saved_of_attention_modules() -> None:

@@ -44,8 +44,8 @@ STUDY = """
 import time
 from mha_viz.corpus import grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.models import catalog
-from mha_viz.ui import studies
+from mha_viz.models.getting import catalog
+from mha_viz.app.service import studies
 source = uploads.read_apart(as_conllu(grammar.corpus(40, 5).sentences).encode(), "forty.conllu")
 fill(spare=8192)
 job = studies.start(catalog.resolve(sys.argv[2]), source)
@@ -56,8 +56,8 @@ print(job.error)
 TRAINING = """
 import time
 from dataclasses import replace
-from mha_viz.training.lab import COUNT, EXPERIMENTS
-from mha_viz.ui.lab import trainings
+from mha_viz.lab.lab import COUNT, EXPERIMENTS
+from mha_viz.app.lab import trainings
 fill()
 job = trainings.start(replace(EXPERIMENTS[COUNT].default, steps=50))
 while not job.finished:
@@ -69,8 +69,8 @@ DOWNLOAD = """
 import shutil
 from collections import namedtuple
 from mha_viz.errors import ModelError
-from mha_viz.models.catalog import resolve
-from mha_viz.models.hub import fetch
+from mha_viz.models.getting.catalog import resolve
+from mha_viz.models.getting.hub import fetch
 if sys.argv[2] == "on the way":
     shutil.disk_usage = lambda _: namedtuple("usage", "total used free")(1 << 40, 0, 1 << 40)
 fill(spare=20480)

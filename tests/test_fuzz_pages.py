@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mha_viz.ui import address
+from mha_viz.app.url import address
 from tests.controls import Act, acts
 from tests.page_session import PageSession
 from tests.places import NOT_PRESSED, PLACES

@@ -7,18 +7,19 @@ import re
 import pytest
 
 from mha_viz.analysis.syntax import pointers
+from mha_viz.app.service import studies
 from mha_viz.attention import Attention, Head
-from mha_viz.figures.glosses import gloss
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
-from mha_viz.ui import studies
+from mha_viz.figures.words.glosses import gloss
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 
 
 @pytest.mark.parametrize("name", ["minilm", "toy", "repeater"])
 def test_each_head_does_on_the_example_what_is_said_of_it(name: str) -> None:
     model, of_links = one_stack(name), ("syntax", "coreference")
-    findings = [one for one in studies.roles(catalog.resolve(name)) if one.role != "broad"]  # which names no word
+    roles = studies.summarise(catalog.resolve(name)).roles
+    findings = [one for one in roles if one.role != "broad"]  # which names no word
     wrong = [
         f"{one.head} {one.detail}"
         for one in findings

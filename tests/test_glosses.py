@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mha_viz.analysis.metrics import ON_DELIMITERS, POSITIONS
 from mha_viz.analysis.rules import NAMES
-from mha_viz.figures.glosses import (
+from mha_viz.figures.words.glosses import (
     PATTERNS,
     RELATIONS,
     asked_for,
@@ -64,7 +64,10 @@ def test_an_explanation_names_the_linked_words_of_its_example() -> None:
     assert explained("case dep_to_head") == "preposition → its noun, as “in” → “house” in “they live in the house”"
     assert explained("obj") == "object and its verb, as “books” and “reads” in “she reads books”"
     assert explained("obj head_row") == "its verb → object, as “reads” → “books” in “she reads books”"
-    assert explained("obj head_to_dep") == "object ← its verb, most of all, as “books” ← “reads” in “she reads books”"
+    assert (
+        explained("obj head_to_dep")
+        == "object ← its verb, more than any other word, as “books” ← “reads” in “she reads books”"
+    )
     assert explained("third_person").startswith("pronoun → what it refers to, as “she” → “Anna” in “Anna called")
     assert explained("dep dep_to_head") == "unclear link → its head"
     assert explained("unheard") == ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.drawing.theme import LIGHT
 from tests.golden.cases import FILE, TOGETHER, VIEWS, everything
 
 GOLDEN = json.loads(FILE.read_text("utf-8"))

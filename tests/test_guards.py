@@ -11,13 +11,13 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.scriptrunner import script_runner
 
-from mha_viz.ui import frame, parts
-from mha_viz.ui.explore import page as explore
-from mha_viz.ui.parts import UNFORESEEN, guarded, whole
-from mha_viz.ui.roles import page as roles
+from mha_viz.app.explore import page as explore
+from mha_viz.app.roles import page as roles
+from mha_viz.app.widgets import frame, parts
+from mha_viz.app.widgets.parts import UNFORESEEN, guarded, whole
 from tests.page_session import PageSession
 
-UI = Path(parts.__file__).parent
+UI = Path(parts.__file__).parents[1]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_callback_that_fails_leaves_everything_in_place(
     visit: PageSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mha_viz.ui.address.go", fails)
+    monkeypatch.setattr("mha_viz.app.url.address.go", fails)
     with pytest.raises(AssertionError, match=UNFORESEEN):
         visit.read("Cats sleep.")
     assert not visit.at.exception
@@ -59,7 +59,7 @@ def test_a_page_that_fails_keeps_the_navigation(
 
 def test_what_the_page_has_no_place_for_is_said_below_it(visit: PageSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "say_complaint", lambda: None)
-    monkeypatch.setattr("mha_viz.ui.address.go", fails)
+    monkeypatch.setattr("mha_viz.app.url.address.go", fails)
     with pytest.raises(AssertionError, match=UNFORESEEN):
         visit.read("Cats sleep.")
 
@@ -97,15 +97,16 @@ def test_a_message_that_streamlit_cannot_read_leaves_the_page() -> None:
     roles_page = PageSession(page="pages/55_roles.py")
     pages = {
         "number_input": PageSession({"numbers": "1"}, "pages/50_why_heads_differ.py"),
-        "plotly_chart": PageSession({"show": "map"}, "pages/20_compare.py"),
+        "plotly_chart": PageSession({"show": "word", "path": "query"}, "pages/20_compare.py").unfolded("patched"),
     }
     for case, (kind, field, value) in UNREADABLE.items():
         page = pages.get(kind, roles_page)
-        name = page.at.get(kind)[0].proto.id
+        every = [element.proto for element in page.at.get(kind)]
+        name = next((proto.id for proto in every if getattr(proto, "selection_mode", ())), every[0].id)
         page.at._run(WidgetStates(widgets=[WidgetState(id=name, **{field: value})]))
         assert not page.at.exception, case
         assert UNFORESEEN in page.said, case
-        assert len(page.at.get("page_link")) >= 7, "the navigation"
+        assert len(page.at.get("page_link")) >= 6, "the navigation"
         page.at.run()
         page.check()
 

@@ -22,8 +22,8 @@ from transformers import (
 )
 
 import mha_viz as mv
-from mha_viz.figures.packet import axis_tokens
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import TokenizedText
 from tests.packets import in_page, pages_of
 from tests.tiny_models import CORPUS, ROBERTA

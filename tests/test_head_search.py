@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from mha_viz.analysis.corpus_why import found_by
-from mha_viz.analysis.described import HeadRecipe, RecipePart
 from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Beside, Elsewhere, Finding
 from mha_viz.analysis.rules import NAMES as RULE_NAMES
-from mha_viz.attention import Head
-from mha_viz.figures.glosses import RULE_WORDS
-from mha_viz.figures.role_words import (
+from mha_viz.analysis.shipped import HeadRecipe, RecipePart
+from mha_viz.app.widgets import head_search
+from mha_viz.app.widgets.head_search import LISTED, NO_ROLE, RECIPE, HeadAnswer
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.words.glosses import RULE_WORDS
+from mha_viz.figures.words.role_words import (
     at_a_glance,
     beside_rule,
     best_baseline,
@@ -31,8 +34,6 @@ from mha_viz.figures.role_words import (
     strongest_first,
 )
 from mha_viz.numerals import percent
-from mha_viz.ui import head_search
-from mha_viz.ui.head_search import LISTED, NO_ROLE, RECIPE, HeadAnswer
 from tests.readings import ducks
 
 
@@ -238,7 +239,7 @@ def test_without_a_role_the_head_with_the_highest_measure_answers(
 ) -> None:
     answer = answers(typed)[0]
     assert (str(answer.head), answer.score, answer.baseline) == (head, score, baseline)
-    assert (answer.rule, answer.standing) == ("mean of all heads", NO_ROLE)
+    assert (answer.rule, answer.standing) == ("average head", NO_ROLE)
 
 
 @pytest.mark.parametrize(("typed", "tables"), [("list", table), ("list", {}.get), ("looks at commas", {}.get)])
@@ -307,6 +308,41 @@ def test_words_that_the_text_lacks_have_no_link() -> None:
     assert head_search.between_words(("ducks", "ducks"), ducks()) is None  # one word, with itself
 
 
+def test_heads_are_ranked_by_what_a_word_gets_and_gives() -> None:
+    attention = ducks()  # [CLS] Ducks , +1 [SEP] =x [SEP]; “Ducks” is the pieces 1 and 2
+    to_it, from_it = head_search.of_word("ducks", attention)
+    w = attention.by_words().weights  # [layer, head, query, key]
+    others = {2: ",", 3: "+1", 5: "=x"}
+    for group, held, strongest in (
+        (to_it, "k1", w[:, :, list(others), 1]),
+        (from_it, "q1", w[:, :, 1, list(others)]),
+    ):
+        best = strongest.max(axis=-1)
+        order = sorted(range(6), key=lambda place: -best.flat[place])
+        assert [answer.head for answer in group.answers] == [Head(*divmod(place, 3)) for place in order[:4]]
+        other = list(others.values())[int(strongest.reshape(6, 3)[order[0]].argmax())]
+        first = group.answers[0]
+        assert first.does == (f"{other} → Ducks" if held == "k1" else f"Ducks → {other}")
+        assert (first.score, first.baseline) == (f"{best.max():.3f}", f"{best.mean():.3f}")
+        assert {answer.held for answer in group.answers} == {held}
+    assert (to_it.title, from_it.title) == ("To “ducks” in this text", "From “ducks” in this text")
+
+
+@pytest.mark.parametrize("word", ["geese", "[cls]", "duck", ""])
+def test_what_is_no_word_of_the_text_gets_nothing(word: str) -> None:
+    assert head_search.of_word(word, ducks()) == []
+
+
+def test_the_only_word_of_a_text_looks_at_no_other() -> None:
+    alone = Attention.from_tensors([np.full((1, 3, 3), 1 / 3)], ["[CLS]", "Hello", "[SEP]"])
+    assert head_search.of_word("hello", alone) == []
+
+
+@pytest.mark.parametrize(("typed", "word"), [(" “Animal” ", "animal"), ("it animal", ""), ("", "")])
+def test_one_word_is_read_without_quotation_marks(typed: str, word: str) -> None:
+    assert head_search.one_word(typed) == word
+
+
 # ---- By a rule of its recipe ----------------------------------------------------------------------------------------
 
 
@@ -317,7 +353,7 @@ def recipe(name: str, explained: float, **shares: float) -> HeadRecipe:
 
 def test_the_largest_rule_of_a_recipe_is_named_however_small() -> None:
     small = recipe("L0H0", 0.36, the_token_after=0.04, the_last_full_stop=0.03)
-    assert small.words(str) == "attends 4% to the token after; 64% unexplained"
+    assert small.words(str) == "attends 4% to the token after; no rule explains 64%"
 
 
 RECIPES = (
@@ -361,7 +397,7 @@ def test_a_head_without_a_role_is_answered_with_its_recipe() -> None:
         (group,) = head_search.of_names(name, head_search.named(name), lambda _: True, (), RECIPES)
         return group.answers[0].does
 
-    assert of("L0H1") == "attends 60% to the token after, 30% to the last full stop; 10% unexplained"
+    assert of("L0H1") == "attends 60% to the token after, 30% to the last full stop; no rule explains 10%"
     assert of("L1H1") == "attends evenly to all tokens"
     assert of("L5H5") == "No role was found for this head."
 
@@ -379,6 +415,6 @@ def test_heads_are_found_by_what_they_find_their_keys_by(typed: str) -> None:
     assert group is not None
     first, second = group.answers
     assert first.head == Head(0, int("osition" not in typed or typed == "composition"))
-    assert first.does.startswith("finds its keys by ")
+    assert first.does.startswith("its attention depends on ")
     assert float(first.score.rstrip("%")) > float(first.baseline.rstrip("%")) > float(second.score.rstrip("%"))
     assert head_search.by_key("subject", of_heads) is head_search.by_key(typed, ()) is None

@@ -386,7 +386,7 @@ FILES = {
 def test_saved_files_that_lie_about_their_arrays_are_refused(tmp_path: Path, name: str) -> None:
     file, content = FILES[name]
     (tmp_path / file).write_bytes(content)
-    refused(lambda: mha_viz.open_attention(tmp_path / file))
+    refused(lambda: mha_viz.load_attention(tmp_path / file))
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_a_heading_with_another_value_is_refused(tmp_path: Path, field: str, val
     good = Attention.from_tensors(layers(), TOKENS)
     place = good.save(tmp_path / f"good.{suffix}")
     content = place.read_bytes()
-    from mha_viz.exports import saved
+    from mha_viz.figures.files import saved
 
     fields = json.loads(saved.heading(good)) | {field: value}
     head = json.dumps(fields).encode()
@@ -429,7 +429,7 @@ def test_a_heading_with_another_value_is_refused(tmp_path: Path, field: str, val
         described["__metadata__"]["reading"] = head.decode()
         begun = json.dumps(described).encode()
         place.write_bytes(struct.pack("<Q", len(begun)) + begun + content[8 + length :])
-    refused(lambda: mha_viz.open_attention(place))
+    refused(lambda: mha_viz.load_attention(place))
 
 
 def test_numbers_of_many_digits_can_be_written_on_no_machine_here() -> None:

@@ -19,21 +19,20 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz import exports
-from mha_viz import figure as figure_api
+from mha_viz import figures as figure_api
+from mha_viz.app.service.reader.verbs import CODEC
+from mha_viz.app.url import comparison
+from mha_viz.app.url.address import MAX_ENCODED, fits, read
+from mha_viz.app.url.comparison import Pin
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import EmptyText, MhaVizError
-from mha_viz.figure import Figure
-from mha_viz.figures.packet import packet
-from mha_viz.figures.panels import Panel, pack
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures import Figure, files
+from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.panels import Panel, pack
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import messages
-from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
 from mha_viz.text import align, clean
-from mha_viz.ui import comparison
-from mha_viz.ui.address import MAX_ENCODED, fits, read
-from mha_viz.ui.comparison import Pin
 from tests import hostile, lanes
 from tests.files import FORMATS, opens
 from tests.packets import unpack, unpack_panels
@@ -134,14 +133,14 @@ def through_the_pipe(heading: dict[str, Any], arrays: list[Any]) -> tuple[dict[s
 
 def is_saved(attention: Attention, folder: Path) -> None:
     for suffix in (".npz", ".safetensors"):
-        again = mv.open_attention(attention.save(folder / f"a{suffix}"))
+        again = mv.load_attention(attention.save(folder / f"a{suffix}"))
         assert (again.key, again.text) == (attention.key, attention.text)
         np.testing.assert_array_equal(again.weights, attention.weights)
 
 
 def is_exported(attention: Attention) -> None:
     """Every file of numbers has the same tokens, and calculates nothing."""
-    written = {suffix: exports.to_bytes(attention, suffix) for suffix in exports.suffixes()}
+    written = {suffix: files.to_bytes(attention, suffix) for suffix in files.suffixes()}
     for suffix, data in written.items():
         opens(suffix, data)
     rows = csv.DictReader(io.StringIO(written[".csv"].decode(), newline=""))

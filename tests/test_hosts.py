@@ -26,7 +26,7 @@ class HostServer(AppServer):
 
 
 def test_streamlit_run_is_as_safe_on_a_network_as_mha_viz_serve(tmp_path: Path) -> None:
-    """Headers, old addresses, limits and models are those of :mod:`mha_viz.serving`; the process stays the same, so
+    """Headers, old addresses, limits and models are those of :mod:`mha_viz.app.serving`; the process stays the same, so
     that a signal of the host reaches it."""
     given = ("--server.address", "0.0.0.0", "--server.allowedHosts", "127.0.0.1", "--server.allowedHosts", "localhost")
     with HostServer(tmp_path, *given) as server:

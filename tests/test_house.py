@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,23 +14,46 @@ from tests.imports import imports, parsed
 ROOT = Path(__file__).resolve().parent.parent
 
 FLOORS = {
-    "ui": 6,
+    "app": 7,  # holds nothing itself
+    # Pages: each knows what is below, and no other.
+    "app.about": 7,
+    "app.compare": 7,
+    "app.explore": 7,
+    "app.inside": 7,
+    "app.lab": 7,
+    "app.roles": 7,
+    "app.switch_off": 7,
+    "app.widgets": 6.5,  # what all pages are made of
+    "app.service": 6.25,  # what pages have done for them: jobs and caches
+    "app.url": 6,  # the state of a page
+    "app.service.reader": 5,  # models in a separate process
+    "app.serving": 5,  # the app over a network: who may connect, and with which headers
+    "figures": 5,  # of notebooks, pages and the command line
+    "figures.charts": 4.5,
+    "figures.words": 4.25,
+    "figures.layout": 4,
+    "figures.files": 4,
+    "figures.drawing": 2,
+    "lab": 4,  # on sentences of the grammar
     "cli": 6,
     "bertviz": 6,  # the views of BertViz
-    "figure": 5,  # of notebooks, pages and the command line
-    "reader": 5,  # models in a separate process
-    "serving": 5,  # the app over a network: who may connect, and with which headers
-    "figures": 4,
-    "exports": 4,
+    # Namespaces of the package, which hold nothing themselves.
+    "extensions": 6,
+    "quantities": 6,
+    "recipes": 6,
+    "roles": 6,
     "study": 4,  # measures a model over a corpus, in this process or on a cluster
-    "training": 4,  # on sentences of the grammar
-    "models": 3,
+    "models.decomposing": 3,  # what scores and outputs of heads are made of
+    "models.intervening": 3,  # heads switched off or replaced, and gradients
+    "models.reading": 2.75,  # from the files of a model and a text to attention
+    "models.getting": 2.5,  # from the name of a model to its files
+    "models": 2.25,  # the table of families, and the names inside transformers that are used
     "analysis": 3,
     "attention": 2,  # of all heads, and the steps of one layer
     "corpus": 2,  # annotated text, including uploads, and the built-in grammar
-    "drawing": 2,
     "text": 1,
     "browser": 1,
+    "view": 0.5,  # the settings of drawings and the quantities
     "options": 1,  # the options of figures
     "files": 1,  # atomic writing, and the places of the app's own files
     "process": 1,  # settings of libraries for the program's own processes, and work in child processes
@@ -45,30 +67,21 @@ FLOORS = {
     "version": 0,
 }
 ONLY_IN = {
-    "streamlit": {"ui", "page", "serving"},
-    "starlette": {"serving"},
-    "plotly": {"figures"},
+    "streamlit": {"page", *(room for room in FLOORS if room.startswith("app."))} - {"app.service.reader"},
+    "starlette": {"app.serving"},
+    "plotly": {"figures.charts"},
     "distributed": {"study"},
     "dask": {"study"},
     "pyarrow": {"corpus"},
-    "torch": {"models", "training"},
-    "transformers": {"models", "training"},
+    "torch": {"models", "lab"},
+    "transformers": {"models", "lab"},
 }
 TOGETHER_ONLY_IN_STUDY = {"models", "analysis"}
 BORROWED = re.compile(r"\b(from|import) tests\.(\w+\.)*test_\w+|\bfrom tests(\.\w+)* import test_\w+")
 PAGE_LINES = 60
-PAGES = {
-    "explore",
-    "compare",
-    "roles",
-    "inside",
-    "lab",
-    "switch_off",
-}  # rooms inside ui, above the modules that are directly in it
 LINE_LENGTH = 120  # bytes
-FILE_LINES = 800
-FUNCTION_LINES = 40  # without the docstring: what a function does is to be seen at once, and may be said at length
-MEASURED = ("app.py", "pages", "mha_viz", "tools", "benchmarks")  # the files and functions whose length is limited
+ARGUMENTS = 5  # of a function of these modules of app: what a page knows of its reading is one value
+FEW_ARGUMENTS = ("explore/*.py", "compare/*.py", "widgets/inference.py", "service/studies.py", "service/profiles.py")
 DOWNLOADS = ROOT / "benchmarks" / "cache"  # the scripts of other projects that the benchmarks load
 UNTYPED_JS = re.compile(
     r"^(?<!\*/\n)(?:export )?(?:default )?(?:(?:async )?function \w*\(|const \w+ = (?:async )?\([^)]*\) =>).*",
@@ -76,23 +89,6 @@ UNTYPED_JS = re.compile(
 )
 FORBIDDEN_JS = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML)\b|\bdocument\s*\.\s*write")
 STYLE = re.compile(r'style="(?![^"\n]*\{)|<style>(?!(\\n)?\{)')  # in Python, without a value that only it knows
-# Public functions of several modules that have one name, sorted; the list may only become shorter. Some are natural,
-# because they are called with the name of their module, as the `run` of each command; no other name may join them.
-SHARED = """
-add announce answer answers apart around ask batches block built_in by_head chart charts check chosen compare
-compared concatenation config content controls corpus cosines cut described difference digest direct divergences
-done download draw drawing drawn each effects entropy evaluate examples excerpts facts foot forget go grid
-head_grid heads_of heatmap history home importance in_link in_words joined key lines link links listed load
-lost_at_random lost_each main margins mask matrix measure measure_means measured model_of more moved name_of
-named of_count of_current of_cut of_heads of_identical of_model of_output of_pair of_panels of_part of_penalty
-of_random of_removal opened options other_text over_image pack packed page pages pairs part_of per_head place
-plain_name point pooled predicted products profile question question_about quoted read read_excerpts reading
-recipes_of recorded refused removal remove replaced request_of requested requested_reading rest room room_for
-run scale scale_of score_parts script search sentence serve settings shipped short show_steps signed
-smallest_switch softmax spans stacked start steps steps_of stopping stored straight strongest substitute
-suggesting summed table text_of texts to_bytes together tokenizer train trained under_way unpacked
-values vectors weights_of whole why width without work write
-"""
 FORBIDDEN_ARGUMENTS = ("unsafe_allow_html", "allow_pickle", "trust_remote_code")
 
 
@@ -104,11 +100,13 @@ def _forget() -> Iterator[None]:
 
 
 def room_of(module: str) -> str:
-    """The room of a module of this project: "figures", "text", "page" for app.py and pages, "" for the package."""
-    parts = module.split(".")
-    if parts[0] != "mha_viz":
+    """The room of a module of this project: "figures.layout", "text", "page" for app.py and pages, "" for the package.
+    It is the innermost folder with a floor."""
+    first, *parts = module.split(".")
+    if first != "mha_viz":
         return "page"
-    return parts[1] if len(parts) > 1 else ""
+    rooms = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return next((room for room in rooms if room in FLOORS), parts[0] if parts else "")
 
 
 def violations(source: str, module: str, is_package: bool = False) -> list[str]:
@@ -120,28 +118,30 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
         top = name.partition(".")[0]
         where = f"{module}:{line}"
         if top == "mha_viz":
-            below.add(_target(name))
+            below.add(_target(name).partition(".")[0])
             broken += [f"{where} imports {name}"] * (not _may_enter(room, _target(name)))
         elif not name:
             broken += [f"{where} imports a computed name"] * (room != "")
         elif room == "page":
             broken += [f"{where} imports {name}"] * (top not in ("streamlit", "__future__"))
-        elif room not in ONLY_IN.get(top, {room}):
+        elif not {room, room.partition(".")[0]} & ONLY_IN.get(top, {room}):
             broken.append(f"{where} imports {name}")
-    if below >= TOGETHER_ONLY_IN_STUDY and FLOORS.get(room) == FLOORS["study"] and room != "study":
+    if below >= TOGETHER_ONLY_IN_STUDY and int(FLOORS.get(room, 0)) == FLOORS["study"] and room != "study":
         broken.append(f"{module} uses models and analysis together")
     return broken
 
 
 def _target(name: str) -> str:
     """The room that an import reaches; names that are not rooms (``mha_viz.load``) belong to the package itself."""
-    parts = name.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] in FLOORS else ""
+    room = room_of(name)
+    return room if room in FLOORS else ""
 
 
 def _may_enter(room: str, target: str) -> bool:
     if room in ("", "page") or room == target:
         return True
+    if {room.partition(".")[0], target.partition(".")[0]} == TOGETHER_ONLY_IN_STUDY:
+        return False
     return target in FLOORS and FLOORS[target] < FLOORS[room]
 
 
@@ -156,24 +156,6 @@ def forbidden_arguments(source: str, module: str) -> list[str]:
         and node.arg in FORBIDDEN_ARGUMENTS
         and not (isinstance(node.value, ast.Constant) and node.value.value is False)
     ]
-
-
-def long_functions(source: str, module: str) -> list[str]:
-    """The functions with more lines than FUNCTION_LINES, counted from ``def``, without docstrings."""
-    functions = [n for n in ast.walk(parsed(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    lines = {node: (node.end_lineno or 0) - node.lineno + 1 - _docstring_lines(node) for node in functions}
-    return [f"{module}:{node.lineno} {node.name} has {n} lines" for node, n in lines.items() if n > FUNCTION_LINES]
-
-
-def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    first = function.body[0]
-    return (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) is not None else 0
-
-
-def _measured_files(*suffixes: str) -> list[Path]:
-    paths = [ROOT / name for name in MEASURED]
-    files = [path for p in paths for path in ([p] if p.is_file() else sorted(p.rglob("*")))]
-    return [path for path in files if path.suffix in suffixes and DOWNLOADS not in path.parents]
 
 
 def _python_files() -> list[Path]:
@@ -207,26 +189,9 @@ def test_imports_only_go_down() -> None:
     assert not problems, "\n".join(problems)
 
 
-def _inside_ui(module: str) -> tuple[str, str]:
-    """For a module of ui: the page whose room it is in ("" for the shell that all pages share), and its name."""
-    parts = module.split(".")[2:]
-    return (parts[0], parts[1]) if len(parts) > 1 and parts[0] in PAGES else ("", parts[0] if parts else "")
-
-
-def test_pages_know_the_shell_and_not_each_other() -> None:
-    wrong = []
-    for path in sorted((ROOT / "mha_viz" / "ui").rglob("*.py")):
-        module, is_package = _module(path)
-        page, _ = _inside_ui(module)
-        for name, line in imports(path.read_text("utf-8"), module, is_package):
-            other = _inside_ui(name)[0] if name.startswith("mha_viz.ui.") else ""
-            wrong += [f"{module}:{line} imports {name}"] * (other not in ("", page))
-    assert not wrong, "\n".join(wrong)
-
-
 def test_the_house_is_not_empty() -> None:
     rooms = {room_of(_module(path)[0]) for path in _python_files()} - {"", "page"}
-    assert {"errors", "text", "attention", "models", "exports", "cli"} <= rooms
+    assert {"errors", "text", "attention", "models", "figures.files", "app.url", "cli"} <= rooms
 
 
 def test_no_safeguard_is_turned_off() -> None:
@@ -257,31 +222,8 @@ def test_every_chart_has_a_name_for_those_who_do_not_see_it() -> None:
 
 def test_a_chart_that_is_clicked_does_not_take_two_quick_clicks_for_one_that_takes_them_back() -> None:
     clicked = {place: given for place, given in _charts() if "on_select" in given}
-    assert len(clicked) >= 4
+    assert clicked
     assert [place for place, given in clicked.items() if "CLICKED" not in given["config"]] == []
-
-
-def homes(sources: Mapping[str, str]) -> dict[str, set[str]]:
-    """The modules that define each public function."""
-    modules_by_name = defaultdict[str, set[str]](set)
-    for module, source in sources.items():
-        for node in parsed(source).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-                modules_by_name[node.name].add(module)
-    return modules_by_name
-
-
-def test_a_function_has_a_name_of_its_own() -> None:
-    sources = {_module(path)[0]: path.read_text("utf-8") for path in (ROOT / "mha_viz").rglob("*.py")}
-    shared, listed = {name: modules for name, modules in homes(sources).items() if len(modules) > 1}, SHARED.split()
-    assert not {name: shared[name] for name in shared if name not in listed}, "one of them needs another name"
-    assert listed == sorted(shared), "what has a name of its own by now leaves the list"
-
-
-def test_a_name_of_two_functions_is_found() -> None:
-    assert {name: len(of) for name, of in homes({"a": "def f(): ...", "b": "def f(): ...\ndef _f(): ..."}).items()} == {
-        "f": 2
-    }
 
 
 def test_styles_are_in_style_sheets() -> None:
@@ -300,16 +242,20 @@ def test_no_line_of_scripts_and_styles_is_too_long() -> None:
     assert not long, long
 
 
-def test_every_file_is_short_enough_to_be_read_at_once() -> None:
-    paths = _measured_files(".py", ".js", ".mjs", ".css")
-    lines = {path: len(path.read_text("utf-8").splitlines()) for path in paths}
-    assert {path.suffix for path in paths} >= {".py", ".js", ".css"}
-    assert not {str(path.relative_to(ROOT)): n for path, n in lines.items() if n > FILE_LINES}
+def many_arguments(source: str, module: str) -> list[str]:
+    """The functions with more arguments than ARGUMENTS, without ``self``."""
+    functions = [n for n in ast.walk(parsed(source)) if isinstance(n, ast.FunctionDef)]
+    names = {f: {a.arg for a in (*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs)} - {"self"} for f in functions}
+    return [f"{module}:{f.lineno} {f.name} takes {len(names[f])}" for f in functions if len(names[f]) > ARGUMENTS]
 
 
-def test_every_function_is_short_enough_to_be_seen_at_once() -> None:
-    long = [f for p in _measured_files(".py") for f in long_functions(p.read_text("utf-8"), str(p.relative_to(ROOT)))]
-    assert not long, "\n".join(long)
+def test_what_draws_explore_and_compare_is_handed_few_things_at_a_time() -> None:
+    app = ROOT / "mha_viz" / "app"
+    paths = [path for page in FEW_ARGUMENTS for path in sorted(app.glob(page))]
+    assert len(paths) > len(FEW_ARGUMENTS)
+    many = [f for p in paths for f in many_arguments(p.read_text("utf-8"), str(p.relative_to(ROOT)))]
+    assert not many, "\n".join(many)
+    assert many_arguments("def f(self, a, b, c, *, d, e, f): ...", "m") == ["m:1 f takes 6"]
 
 
 def test_every_function_of_the_browser_says_its_types() -> None:
@@ -333,6 +279,15 @@ def test_no_test_is_a_helper_of_another() -> None:
     assert not problems, "\n".join(problems)
 
 
+def test_every_helper_of_the_tests_is_in_the_table() -> None:
+    tests = ROOT / "tests"
+    table = (tests / "README.md").read_text("utf-8").partition("## Helpers")[2].partition("\n## ")[0]
+    modules = {path.stem for path in tests.glob("*.py")} - {"__init__", "conftest"}
+    folders = {f"{path.parent.name}/" for path in tests.glob("*/__init__.py")} | {"js/"}
+    helpers = {name for name in modules if not name.startswith("test_")} | folders
+    assert re.findall(r"^\| `([\w/]+)` \|", table, re.MULTILINE) == sorted(helpers)
+
+
 def test_pages_compose_and_never_compute() -> None:
     long = {
         p.name: n for p in (ROOT / "pages").glob("*.py") if (n := len(p.read_text("utf-8").splitlines())) > PAGE_LINES
@@ -349,20 +304,30 @@ def test_pages_compose_and_never_compute() -> None:
         ("mha_viz.text", "import mha_viz"),
         ("mha_viz.text", "from .attention import Head"),
         ("mha_viz.text", "from . import attention"),
-        ("mha_viz.models.encoder", "def f():\n    from mha_viz.figures import grid"),
-        ("mha_viz.models.encoder", "if TYPE_CHECKING:\n    from ..figures import grid"),
-        ("mha_viz.models.encoder", "import importlib\nimportlib.import_module('mha_viz.ui')"),
-        ("mha_viz.models.encoder", "import_module(name)"),
-        ("mha_viz.models.encoder", "__import__('plotly')"),
-        ("mha_viz.models.encoder", "import_module(f'mha_viz.ui.{name}')"),
-        ("mha_viz.figures.grid", "from mha_viz.exports import write"),
-        ("mha_viz.figures.grid", "from mha_viz.models import hub\nfrom mha_viz.analysis import metrics"),
-        ("mha_viz.analysis.metrics", "from mha_viz.models import catalog"),
-        ("mha_viz.cli", "from mha_viz.ui import frame"),
+        ("mha_viz.models.reading.encoder", "def f():\n    from mha_viz.figures.layout import grid"),
+        ("mha_viz.models.reading.encoder", "if TYPE_CHECKING:\n    from ...figures import grid"),
+        ("mha_viz.models.reading.encoder", "import importlib\nimportlib.import_module('mha_viz.app')"),
+        ("mha_viz.models.reading.encoder", "import_module(name)"),
+        ("mha_viz.models.reading.encoder", "__import__('plotly')"),
+        ("mha_viz.models.reading.encoder", "import_module(f'mha_viz.app.{name}')"),
+        ("mha_viz.models.getting.folder", "from mha_viz.models.reading import encoder"),
+        ("mha_viz.models.reading.encoder", "from mha_viz.analysis import metrics"),
+        ("mha_viz.figures.layout.grid", "from mha_viz.figures.files import write"),
+        ("mha_viz.figures.layout.grid", "from mha_viz.models.getting import hub\nfrom mha_viz.analysis import metrics"),
+        ("mha_viz.analysis.metrics", "from mha_viz.models.getting import catalog"),
+        ("mha_viz.cli", "from mha_viz.app.widgets import frame"),
         ("mha_viz.cli", "import streamlit"),
-        ("mha_viz.ui.parts", "import plotly.graph_objects as go"),
-        ("mha_viz.figures.grid", "import torch.nn"),
-        ("mha_viz.exports.formats", "def f():\n    from transformers import AutoModel"),
+        ("mha_viz.app.lab.page", "from mha_viz.app.roles import overview"),
+        ("mha_viz.app.widgets.parts", "from mha_viz.app.lab import page"),
+        ("mha_viz.app.url.address", "from mha_viz.app.service import jobs"),
+        ("mha_viz.app.service.reader.client", "from mha_viz.app.service import caches"),
+        ("mha_viz.app.serving.start", "from mha_viz.app.url import address"),
+        ("mha_viz.app.new", "from mha_viz.app.url import address\nfrom mha_viz.app.lab import page"),
+        ("mha_viz.app.explore.page", "import starlette"),
+        ("mha_viz.app.service.reader.client", "import streamlit"),
+        ("mha_viz.app.widgets.parts", "import plotly.graph_objects as go"),
+        ("mha_viz.figures.layout.grid", "import torch.nn"),
+        ("mha_viz.figures.files.formats", "def f():\n    from transformers import AutoModel"),
         ("mha_viz.files.assets", "from mha_viz.text import clean"),
         ("mha_viz.helpers", "import json"),
         ("pages.10_explore", "import numpy as np"),
@@ -377,15 +342,18 @@ def test_imports_against_the_rules_are_refused(module: str, source: str) -> None
     ("module", "source"),
     [
         ("mha_viz.attention", "from mha_viz.errors import ShapeError\nimport numpy as np"),
-        ("mha_viz.models.encoder", "import torch\nfrom mha_viz.models import hub\nfrom .catalog import resolve"),
-        ("mha_viz.study.run", "from mha_viz.models import hub\nfrom mha_viz.analysis import metrics"),
+        (
+            "mha_viz.models.reading.encoder",
+            "import torch\nfrom mha_viz.models import hub\nfrom .catalog import resolve",
+        ),
+        ("mha_viz.study.run", "from mha_viz.models.getting import hub\nfrom mha_viz.analysis import metrics"),
         ("mha_viz.analysis.metrics", "import_module(f'{__name__}.{name}')"),
-        ("mha_viz.cli", "from mha_viz.models.loading import load"),
-        ("mha_viz.ui.frame", "import streamlit as st\nfrom mha_viz.figures import grid"),
+        ("mha_viz.cli", "from mha_viz.models.reading.loading import load"),
+        ("mha_viz.app.widgets.frame", "import streamlit as st\nfrom mha_viz.figures import grid"),
         ("mha_viz", "def __getattr__(name):\n    return import_module(_HOMES[name])"),
         (
             "pages.10_explore",
-            "from __future__ import annotations\nimport streamlit as st\nfrom mha_viz.ui import frame",
+            "from __future__ import annotations\nimport streamlit as st\nfrom mha_viz.app import frame",
         ),
     ],
 )
@@ -402,14 +370,6 @@ def test_relative_imports_of_a_package_start_in_it() -> None:
 def test_a_safeguard_turned_off_is_found(call: str) -> None:
     assert forbidden_arguments(call, "m")
     assert not forbidden_arguments("np.load(p, allow_pickle=False)", "m")
-
-
-@pytest.mark.parametrize("lines", [FUNCTION_LINES, FUNCTION_LINES + 1])
-@pytest.mark.parametrize("head", ["def f():", "async def f():", "class A:\n    @property\n    def f(self):"])
-def test_a_function_that_is_too_long_is_found(head: str, lines: int) -> None:
-    indent = "    " * (1 + head.count("class"))
-    body = [f'{indent}"""Of two', f'{indent}lines."""', *[f"{indent}pass"] * (lines - 1)]
-    assert len(long_functions("\n".join([head, *body]), "m")) == (lines > FUNCTION_LINES)
 
 
 @pytest.mark.parametrize("script", ["function f(a) {", "export const f = (a, b) =>", "export default function (a) {"])

@@ -29,13 +29,13 @@ from mha_viz.errors import (
     SettingError,
 )
 from mha_viz.files import digests
-from mha_viz.models import budget, catalog
-from mha_viz.models import folder as folders
-from mha_viz.models import hub as hub_module
-from mha_viz.models.catalog import CATALOG, Model, resolve
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.folder import check_folder
-from mha_viz.models.hub import fetch, local_folder
+from mha_viz.models.getting import budget, catalog
+from mha_viz.models.getting import folder as folders
+from mha_viz.models.getting import hub as hub_module
+from mha_viz.models.getting.catalog import CATALOG, Model, resolve
+from mha_viz.models.getting.folder import check_folder
+from mha_viz.models.getting.hub import fetch, local_folder
 from tests.fake_hub import COMMIT, FakeHub, Repository, tiny_bert_files
 from tests.waiting import PATIENCE
 
@@ -355,7 +355,7 @@ def test_a_revision_is_a_model_of_its_own(hub: FakeHub, hub_cache: Path) -> None
     assert fetch(main).name == COMMIT
     refs = hub_cache / "models--someone--tiny" / "refs"
     assert {str(path.relative_to(refs)) for path in refs.rglob("*") if path.is_file()} == {"main", "step/100"}
-    with pytest.raises(ModelMissing, match=r"no such revision: “someone/tiny@v9”"):
+    with pytest.raises(ModelMissing, match=r"does not have this revision: “someone/tiny@v9”"):
         fetch(resolve("someone/tiny@v9"))
 
 
@@ -399,7 +399,7 @@ def test_a_server_for_what_is_here_replaces_no_damaged_copy(
     (fetch(TINY) / SAFETENSORS).write_bytes(whole()[:-1])
     asked = len(hub.requests)
     monkeypatch.setenv(catalog.ACCESS, "here")
-    with pytest.raises(ModelNotAllowed, match="downloads nothing"):
+    with pytest.raises(ModelNotAllowed, match="does not download models"):
         fetch(TINY)
     assert len(hub.requests) == asked
 

@@ -17,24 +17,23 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.app.service import caches as service_module
+from mha_viz.app.service.caches import ModelService
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url import comparison
+from mha_viz.app.url.annotated import words_of
 from mha_viz.attention import Attention, Head
-from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.figures import recipe
-from mha_viz.figures.difference import told_apart
-from mha_viz.figures.layout import Size
-from mha_viz.figures.packet import OpenHead
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.view import View
-from mha_viz.models import catalog
-from mha_viz.models.ablation import means_over
-from mha_viz.models.capture import Tap
-from mha_viz.models.encoder import Encoder
-from mha_viz.reader import verbs
+from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout.difference import told_apart
+from mha_viz.figures.layout.packet import OpenHead
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import View
+from mha_viz.models.getting import catalog
+from mha_viz.models.intervening.ablation import means_over
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Question, Request
-from mha_viz.ui import caches as service_module
-from mha_viz.ui import comparison
-from mha_viz.ui.annotated import words_of
-from mha_viz.ui.caches import ModelService
+from mha_viz.view.quantities import QUANTITIES
 from tests import lanes
 from tests.given_words import CONLLU, SPLIT, TYPED, WHOLE, WORDS
 from tests.packets import unpack, unpack_panels
@@ -83,25 +82,25 @@ def readings(minilm: Encoder, tiny: Callable[[str], Encoder]) -> dict[str, Atten
         "other heads": typed.only([Head(3, 1), Head(3, 2)]),
         "the same heads in another order": typed.only([Head(3, 2), Head(3, 1)]),
         "untrained minilm": minilm.untrained().encode(TYPED),
-        "without a head": mv.without(minilm, ["L3H1"], TYPED),
-        "without another head": mv.without(minilm, ["L3H2"], TYPED),
-        "without two heads": mv.without(minilm, ["L3H1", "L3H2"], TYPED),
-        "without a head, uniform, given": mv.without(minilm, ["L3H1"], "", method="uniform", words=WORDS),
-        "without a head, its mean": mv.without(minilm, ["L3H1"], TYPED, method="mean", means=means),
-        "without a head, another mean": mv.without(minilm, ["L3H1"], TYPED, method="mean", means=means + 1),
-        "without a head, another text": mv.without(
+        "without a head": mv.ablate(minilm, ["L3H1"], TYPED),
+        "without another head": mv.ablate(minilm, ["L3H2"], TYPED),
+        "without two heads": mv.ablate(minilm, ["L3H1", "L3H2"], TYPED),
+        "without a head, uniform, given": mv.ablate(minilm, ["L3H1"], "", method="uniform", words=WORDS),
+        "without a head, its mean": mv.ablate(minilm, ["L3H1"], TYPED, method="mean", means=means),
+        "without a head, another mean": mv.ablate(minilm, ["L3H1"], TYPED, method="mean", means=means + 1),
+        "without a head, another text": mv.ablate(
             minilm, ["L3H1"], TYPED, method="text", source=TYPED[::-1].capitalize()
         ),
-        "without a head, random sentences": mv.without(minilm, ["L3H1"], TYPED, method="resample"),
-        "norm-weighted": mv.norm_weighted(minilm, TYPED),
-        "norm-weighted pair, words": mv.norm_weighted(minilm, TYPED, "He sat.").by_words(),
-        "norm-weighted, given": mv.norm_weighted(minilm, "", words=WORDS),
-        "rollout": mv.rollout(typed),
-        "some layers": mv.rollout(typed).by_words().only(["L4", "L2"]),
-        "rollout, given, words": mv.rollout(given).by_words(),
-        "rollout without a head": mv.rollout(mv.without(minilm, ["L3H1"], TYPED)),
-        "gradient × weight of a cosine": mv.gradient_weighted(minilm, TYPED, other="He sat."),
-        "gradient × weight of another cosine": mv.gradient_weighted(minilm, TYPED, other="She sat."),
+        "without a head, random sentences": mv.ablate(minilm, ["L3H1"], TYPED, method="resample"),
+        "norm-weighted": mv.quantities.norm_weighted(minilm, TYPED),
+        "norm-weighted pair, words": mv.quantities.norm_weighted(minilm, TYPED, "He sat.").by_words(),
+        "norm-weighted, given": mv.quantities.norm_weighted(minilm, "", words=WORDS),
+        "rollout": mv.quantities.rollout(typed),
+        "some layers": mv.quantities.rollout(typed).by_words().only(["L4", "L2"]),
+        "rollout, given, words": mv.quantities.rollout(given).by_words(),
+        "rollout without a head": mv.quantities.rollout(mv.ablate(minilm, ["L3H1"], TYPED)),
+        "gradient × weight of a cosine": mv.quantities.gradient_weighted(minilm, TYPED, other="He sat."),
+        "gradient × weight of another cosine": mv.quantities.gradient_weighted(minilm, TYPED, other="She sat."),
         "to another text": cross,
         "to another text, words": cross.by_words(),
         "from the other text": Attention("minilm", minilm.revision, pair.text, one, keys=typed.text),
@@ -118,6 +117,10 @@ def test_readings_that_differ_have_different_keys(minilm: Encoder, tiny: Callabl
 def test_equal_readings_have_equal_keys(minilm: Encoder) -> None:
     typed = minilm.encode(TYPED)
     assert minilm.encode(TYPED).key == typed.key
+    assert minilm.encode(TYPED) == typed
+    assert {minilm.encode(TYPED), typed} == {typed}
+    assert typed != typed.by_words()
+    assert typed != typed.key
     assert minilm.encode(TYPED).by_words().key == typed.by_words().key
     assert minilm.encode_words(list(WORDS)).key == minilm.encode_words(WORDS).key
     stacked = list(typed.weights)
@@ -131,7 +134,7 @@ def test_readings_of_a_file_have_the_keys_that_they_were_saved_with(
     """Opened in a new process, which has loaded no model; hashes of texts differ from those of this one."""
     each = list(readings(minilm, tiny).values())
     files = [attention.save(tmp_path / f"{number}.npz") for number, attention in enumerate(each)]
-    code = "import sys, mha_viz as mv; print(*(mv.open_attention(path).key for path in sys.argv[1:]))"
+    code = "import sys, mha_viz as mv; print(*(mv.load_attention(path).key for path in sys.argv[1:]))"
     command, place = [sys.executable, "-c", code, *files], {**os.environ, "PYTHONHASHSEED": "1"}
     run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=place)
     assert run.stdout.split() == [attention.key for attention in each]
@@ -160,12 +163,12 @@ def test_what_a_service_keeps_of_one_reading_is_never_anothers(minilm: Encoder, 
     def asked(service: ModelService, attention: Attention) -> list[Any]:
         packet = service.packet(attention, (Head(0, 0),), None, OpenHead())
         panels = service.panels([Panel(attention, Head(0, 0))], None)
-        return [packet, panels, service.distances(attention)]
+        return [packet, panels]
 
     for attention, first in zip(each, [asked(service, attention) for attention in each], strict=True):
         for answer, expected in zip(first, asked(ModelService(), attention), strict=True):
             np.testing.assert_array_equal(answer, expected)
-    assert not np.array_equal(*(service.plane(attention).points for attention in (each[0], each[9])))
+    assert service.similar(each[0], Head(0, 0), 3) != service.similar(each[9], Head(0, 0), 3)
 
 
 class Echo:
@@ -195,7 +198,6 @@ def test_the_answer_to_one_request_is_never_that_to_another(monkeypatch: pytest.
             for question in questions:
                 whole = Request(**of, question=question)
                 requests.append(partial(service.cached, verbs.read, replace(whole, quantity="gradient")))
-                requests += [partial(service.cached, verb, whole) for verb in (verbs.direct, verbs.importance)]
             for method, question_asked, heads in product(("zero", "uniform"), (None, *questions), off):
                 without = Request(**of, off=heads, method=method, question=question_asked)
                 requests += [partial(service.cached, verb, without) for verb in (verbs.read, verbs.answer)]
@@ -231,23 +233,26 @@ RECIPES = {
     "typed, words, special hidden": ".by_words().without_special()",
     "typed, special hidden, words": ".without_special().by_words()",
     "other heads": ".only(['L3H1', 'L3H2'])",
-    "some layers": "mv.rollout(mv.load('minilm').encode('A well-known man .')).by_words().only(['L4', 'L2'])",
+    "some layers": "mv.quantities.rollout(mv.load('minilm').encode('A well-known man .'))"
+    ".by_words().only(['L4', 'L2'])",
     "untrained minilm": ".untrained(0).encode('A well-known man .')",
-    "through another tap": "mv.open_attention(",
-    "without two heads": "mv.without(mv.load('minilm'), ['L3H1', 'L3H2'], 'A well-known man .', method='zero')",
+    "through another tap": "mv.load_attention(",
+    "without two heads": "mv.ablate(mv.load('minilm'), ['L3H1', 'L3H2'], 'A well-known man .', method='zero')",
     "without a head, uniform, given": "['L3H1'], '', words=['A', 'well-known', 'man', '.'], method='uniform')",
-    "without a head, its mean": "mv.open_attention(",
-    "norm-weighted": "mv.norm_weighted(mv.load('minilm'), 'A well-known man .')",
-    "norm-weighted pair, words": "mv.norm_weighted(mv.load('minilm'), 'A well-known man .', 'He sat.').by_words()",
-    "norm-weighted, given": "mv.norm_weighted(mv.load('minilm'), '', words=['A', 'well-known', 'man', '.'])",
-    "rollout": "mv.rollout(mv.load('minilm').encode('A well-known man .'))",
-    "rollout, given, words": "mv.rollout(mv.load('minilm').encode_words(['A', 'well-known', 'man', '.'])).by_words()",
-    "to another text": "mv.open_attention(",
-    "other numbers for the same text": "mv.open_attention(",
+    "without a head, its mean": "mv.load_attention(",
+    "norm-weighted": "mv.quantities.norm_weighted(mv.load('minilm'), 'A well-known man .')",
+    "norm-weighted pair, words": "mv.quantities.norm_weighted(mv.load('minilm'), 'A well-known man .', 'He sat.')"
+    ".by_words()",
+    "norm-weighted, given": "mv.quantities.norm_weighted(mv.load('minilm'), '', words=['A', 'well-known', 'man', '.'])",
+    "rollout": "mv.quantities.rollout(mv.load('minilm').encode('A well-known man .'))",
+    "rollout, given, words": "mv.quantities.rollout(mv.load('minilm').encode_words(['A', 'well-known', 'man', '.']))"
+    ".by_words()",
+    "to another text": "mv.load_attention(",
+    "other numbers for the same text": "mv.load_attention(",
 }
 
 
-@pytest.mark.filterwarnings("ignore:All weights shown are less:mha_viz.errors.FigureWarning")
+@pytest.mark.filterwarnings("ignore:All weights shown are below:mha_viz.errors.FigureWarning")
 @pytest.mark.parametrize("turn", lanes.some(range(3), 0))
 def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
     turn: int, minilm: Encoder, tiny: Callable[[str], Encoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -263,7 +268,7 @@ def test_the_recipe_says_what_was_done_and_makes_the_same_bytes(
             heads = [Head(0, 0)] if heads else []
         code = recipe.of_head(attention, kind, heads, View(), Size(), "again.svg")
         assert call in code, made
-        if call == "mv.open_attention(":
+        if call == "mv.load_attention(":
             attention.save(tmp_path / f"{attention.key[:8]}.npz")  # as the line above it states
         exec(code, {})
         figure = getattr(attention, kind)(**({"heads": heads} if heads else {}))
@@ -288,7 +293,7 @@ def test_the_recipe_of_a_comparison_tells_readings_of_one_text_apart(
 def test_a_caption_says_how_a_reading_was_made(minilm: Encoder, tiny: Callable[[str], Encoder]) -> None:
     each = readings(minilm, tiny)
     captions = {made: each[made].heatmap(0, 0).caption for made in RECIPES}
-    assert "reading “A well-known man .” Attention to a word" in captions["typed"]
+    assert "reading “A well-known man .” Attention to a split word" in captions["typed"]
     assert "reading “A well-known man .”, given as words. " in captions["given"]
     assert "reading “A well-known man .”, given as words, by words. " in captions["given, words"]
     assert "”, only L3H1, L3H2. " in captions["other heads"]
@@ -302,9 +307,8 @@ def test_a_caption_says_how_a_reading_was_made(minilm: Encoder, tiny: Callable[[
 def test_what_a_reading_hides_is_said_whatever_the_view_keeps(minilm: Encoder) -> None:
     attention = minilm.encode(TYPED).without_special()
     share = 100 * attention.hidden[3, 1].mean()
-    sentence = (
-        f"Special tokens are hidden and rows rescaled to sum to 1; {share:.1f}% of this head’s attention was hidden."
-    )
+    note = f"{share:.1f}% of this head’s attention went to hidden tokens"
+    sentence = f"Special tokens are hidden and rows rescaled to sum to 1; {note}."
     assert sentence in attention.heatmap(3, 1, unit="pieces").caption
 
 

@@ -22,30 +22,29 @@ import torch
 from transformers import AutoModel, GPT2Config, GPT2Model
 
 from mha_viz.analysis.distance import entropy
+from mha_viz.app.inside.by_hand import softmax_row
+from mha_viz.app.inside.page import strongest
+from mha_viz.app.inside.steps import STEPS as EVERY_STEP
+from mha_viz.app.service.caches import ModelService
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.widgets.parts import plain
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.parts import ScoreParts
 from mha_viz.attention.rotary import Rotation
 from mha_viz.attention.trace import Floats, Parameters, Trace, traced
-from mha_viz.figures import inside as draw
-from mha_viz.figures import score_parts
-from mha_viz.figures.caption import both
-from mha_viz.figures.chart import Chart
-from mha_viz.figures.chart_plotly import plotly
-from mha_viz.figures.inside import DRAWN, from_the_start, in_view
-from mha_viz.figures.theme import LIGHT
-from mha_viz.figures.turned import apart, distances
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.charts import inside as draw
+from mha_viz.figures.charts import score_parts
+from mha_viz.figures.charts.chart import Chart
+from mha_viz.figures.charts.chart_plotly import plotly
+from mha_viz.figures.charts.inside import DRAWN, apart, distances, from_the_start, in_view
+from mha_viz.figures.drawing.theme import LIGHT
+from mha_viz.figures.layout.caption import both
 from mha_viz.models.families import FAMILIES
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.numerals import decimal
-from mha_viz.reader import verbs
 from mha_viz.request import Request
 from mha_viz.text import Token, TokenizedText, clean
-from mha_viz.ui.caches import ModelService
-from mha_viz.ui.inside.by_hand import softmax_row
-from mha_viz.ui.inside.page import strongest
-from mha_viz.ui.inside.steps import STEPS as EVERY_STEP
-from mha_viz.ui.parts import plain
 from tests import hostile, lanes, tiny_models
 from tests.page_session import PageSession
 
@@ -272,9 +271,9 @@ def test_places_turn_q_and_k_in_a_step_of_their_own(
     trace = tiny(family).trace(SENTENCE, layer=2)
     page = visit(model=str(tiny_folder(family)), step="turn", head="L2H3", text=SENTENCE, q="7", k="3")
     assert [step["name"] for step in diagram(page)["steps"]] == list(EVERY_STEP)
-    assert "Positions turn q and k" in page.said
+    assert "Positions rotate q and k" in page.said
     assert f"is **{decimal(trace.q[3, 7, 0], 3)}**" in page.said.replace("= **", "is **")
-    assert f"with them it is **{decimal(trace.scores[3, 7, 3])}**" in page.said
+    assert f"with it, it is **{decimal(trace.scores[3, 7, 3])}**" in page.said
     assert ("Of the 8 numbers only the first" in page.said) is (
         family in ("gpt_neox", "gptj", "phi") and trace.d_k == 8
     )
@@ -313,8 +312,8 @@ def test_a_model_without_turns_has_no_such_step() -> None:
 
 
 def test_a_step_that_no_head_has_is_said_unless_it_is_that_of_a_training() -> None:
-    assert "Part of this link could not be used (step=scales)." in visit(step="scales").said
-    assert "could not be used" not in visit(step="77").said
+    assert "Ignored in this link: step=scales." in visit(step="scales").said
+    assert "Ignored in this link" not in visit(step="77").said
 
 
 def test_heads_that_share_keys_say_so(tiny_folder: Callable[[str], Path]) -> None:
@@ -329,7 +328,7 @@ def test_heads_that_share_keys_say_so(tiny_folder: Callable[[str], Path]) -> Non
 
 def test_a_window_is_named_as_the_reason_of_the_mask(tiny_folder: Callable[[str], Path]) -> None:
     page = visit(model=str(tiny_folder("mistral")), step="mask", head="L1H0", text=SENTENCE)
-    assert "no token may look at a later one; this layer sees a window of the text" in page.said
+    assert "no token may look at a later one; this layer sees only a window of the text" in page.said
 
 
 def test_steps_are_gone_through_in_order() -> None:
@@ -505,7 +504,7 @@ def test_x_is_normalised_where_the_layer_does_so_first(family: str, tiny_folder:
 def test_x_is_called_normalised_where_the_layer_does_so_first(family: str, tiny_folder: Callable[[str], Path]) -> None:
     folder, first = tiny_folder(family), family in NORMS
     page = visit(model=str(folder), step="x", head="L1H0", text="One dog barks.")
-    assert "A token is 32 numbers here" in page.said
+    assert "Each token is a vector of 32 numbers" in page.said
     assert ("**normalises first**" in page.said) is first
     page = visit(model=str(folder), step="output", head="L1H0", text="One dog barks.")
     assert "Then what entered the layer is added" in page.said
@@ -547,18 +546,18 @@ def test_another_sentence_forgets_the_tokens() -> None:
 @pytest.mark.parametrize(
     ("url", "messages"),
     [
-        ({"head": "L9H0", "q": "99"}, ("(head=L9H0); L3H1 (4-2) is shown", "(q=99); the strongest link is shown")),
-        ({"head": "L0H99", "k": "-1"}, ("(head=L0H99); L3H1 (4-2) is shown", "(k=-1)")),
-        ({"head": "first", "q": "<b>", "k": "1e3"}, ("(head=first); L3H1 (4-2) is shown", "(q=<b>, k=1e3)")),
-        ({"pin": "q99", "divide": "yes"}, ("(pin=q99)", "(divide=yes)")),
-        ({"pin": "first", "costs": "1,2"}, ("(pin=first)", "(costs=1,2)")),
+        ({"head": "L9H0", "q": "99"}, ("head=L9H0; L3H1 (4-2) is shown", "q=99; the strongest link is shown")),
+        ({"head": "L0H99", "k": "-1"}, ("head=L0H99; L3H1 (4-2) is shown", "k=-1")),
+        ({"head": "first", "q": "<b>", "k": "1e3"}, ("head=first; L3H1 (4-2) is shown", "q=<b>, k=1e3")),
+        ({"pin": "q99", "divide": "yes"}, ("pin=q99", "divide=yes")),
+        ({"pin": "first", "costs": "1,2"}, ("pin=first", "costs=1,2")),
     ],
 )
 def test_what_is_not_there_is_said(url: dict[str, str], messages: tuple[str, str]) -> None:
     page = visit(**url, order="backwards", at="x", on="y")  # the last are of other pages
     for message in messages:
-        assert f"Part of this link could not be used {message}" in page.said
-    assert page.said.count("could not be used") == len(messages)
+        assert f"Ignored in this link: {message}" in page.said
+    assert page.said.count("Ignored in this link") == len(messages)
     assert "Every head gets the same x" in page.said
 
 
@@ -683,11 +682,11 @@ def test_other_numbers_are_kept_in_the_link() -> None:
 def test_bad_settings_get_a_message_at_the_control() -> None:
     page = visit()
     for name, value, message in (
-        ("h", 7, "7 heads cannot share 512 dimensions equally: 1 would be left over.</p><p>Take h = 1, 2, 4, 8,"),
+        ("h", 7, "7 heads cannot share 512 dimensions equally: 1 would remain.</p><p>Choose h = 1, 2, 4, 8,"),
         ("h", 0, "h is 0."),
         ("n", -5, "n is -5."),
-        ("d_model", 10**15, "Take a whole number from 1 to 65,536."),
-        ("n", 2**53 - 1, "Take a whole number from 1 to 1,048,576."),
+        ("d_model", 10**15, "Give a whole number from 1 to 65,536."),
+        ("n", 2**53 - 1, "Give a whole number from 1 to 1,048,576."),
     ):
         usual = page.at.number_input(key=f"costs_{name}").value
         page.at.number_input(key=f"costs_{name}").set_value(value).run()
@@ -835,7 +834,7 @@ def test_scores_and_weights_are_drawn_with_and_without_the_division(causal: bool
     assert [list(one.x) for one in drawn] == [list(range(5))] * 4
     assert [one.marker.opacity for one in drawn] == ([1, 1, 0.35, 0.35] if divided else [0.35, 0.35, 1, 1])
     assert drawn[0].name == f"q · k / √4: entropy {entropy(weights):.2f} nats"
-    assert drawn[2].name == f"q · k as it is: entropy {entropy(undivided):.2f} nats"
+    assert drawn[2].name == f"q · k unscaled: entropy {entropy(undivided):.2f} nats"
     assert drawn[0].marker.color == drawn[1].marker.color != drawn[2].marker.color == drawn[3].marker.color
     for one in drawn:
         assert list(one.customdata) == [hovers(token) for token in TOKENS]

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks import hostile
+from mha_viz.app.serving import start
+from mha_viz.app.serving.settings import ServerSettings
 from mha_viz.errors import MhaVizError, ModelBroken
 from mha_viz.files.assets import asset
-from mha_viz.models import catalog, folder, hub, inspection
-from mha_viz.models.catalog import Model
-from mha_viz.serving import start
-from mha_viz.serving.settings import ServerSettings
+from mha_viz.models.getting import catalog, folder, hub, inspection
+from mha_viz.models.getting.catalog import Model
 
 pytestmark = pytest.mark.app
 

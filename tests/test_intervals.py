@@ -224,13 +224,13 @@ def test_the_intervals_hold_the_truth_in_93_of_100_corpora(documents: int, truth
     assert np.mean([held(documents, truth, between, corpora=8) for between in (1 / 11, 1 / 26)]) >= least
 
 
-# The least share of true accuracies that intervals hold, over SIZES, as docs/measures.md says it: by the true accuracy,
-# and by which share of the variance of cases is between documents.
+# The least share of true accuracies that intervals hold, over SIZES, as benchmarks/measured.md says it: by the true
+# accuracy, and by which share of the variance of cases is between documents.
 BETWEEN, SIZES = (0.2, 0.09, 0.04, 0.02), (5, 6, 7, 9, 12, 16, 20, 25, 40, 59)
 DOCUMENTED = {
     (float(truth), between): int(share) / 100
     for truth, *shares in re.findall(
-        r"(?m)^\| (0\.\d+)" + r" \| (\d\d)%" * 4 + r" \|$", (ROOT / "docs" / "measures.md").read_text("utf-8")
+        r"(?m)^\| (0\.\d+)" + r" \| (\d\d)%" * 4 + r" \|$", (ROOT / "benchmarks" / "measured.md").read_text("utf-8")
     )
     for between, share in zip(BETWEEN, shares, strict=True)
 }
@@ -266,7 +266,7 @@ SKEWED = {
     int(documents): [int(share) for share in re.findall(r"\d+", shares)]
     for documents, shares in re.findall(
         r"(?:over|from) (\d+) (?:documents |on, by the bootstrap alone, )?in ([\d, ]+ and \d+)%",
-        (ROOT / "docs" / "measures.md").read_text("utf-8").replace("alone: over", ""),
+        (ROOT / "benchmarks" / "measured.md").read_text("utf-8").replace("alone: over", ""),
     )
 }
 SKEWNESS = (0, 0.7, 1.4, 2.8)

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mha_viz.training import lab
-from mha_viz.training.jobs import DOES, SIGNS, describe_jobs, find_jobs, has_shared_job
-from mha_viz.training.lab import CURRENT, EXPERIMENTS, PAIR, PENALTY, RANDOM
-from mha_viz.training.predictions import write_verdict
-from mha_viz.training.record import Array
-from mha_viz.ui.lab.learning import TOYS, jobs_on_maps
+from mha_viz.app.lab.learning import TOYS, jobs_on_maps
+from mha_viz.lab import lab
+from mha_viz.lab.jobs import DOES, SIGNS, describe_jobs, find_jobs, has_shared_job
+from mha_viz.lab.lab import CURRENT, EXPERIMENTS, PAIR, PENALTY, RANDOM
+from mha_viz.lab.predictions import write_verdict
+from mha_viz.lab.record import Array
 
 WORDS = 6
 BEFORE = np.arange(WORDS) - 1  # no word stands before the first
@@ -131,7 +131,7 @@ def test_the_verdict_of_each_run_says_who_does_what_on_its_maps(experiment: str)
         said = describe_jobs(lab.names_of_heads(run), run.maps[-1], lab.marked_places(result))
         assert bool(said) == (experiment != CURRENT), "only there, the maps have no marks"
         verdict = lab.compared(None, result, number)
-        assert verdict.endswith(said)
+        assert said in verdict
         idle = replace(run, maps=np.full_like(run.maps, 1 / run.maps.shape[-1]))
         runs = (*result.runs[:number], idle, *result.runs[number + 1 :])
         if said and said != "No head does ○ or □.":
@@ -140,13 +140,13 @@ def test_the_verdict_of_each_run_says_who_does_what_on_its_maps(experiment: str)
 
 def test_three_heads_that_share_a_job_are_not_said_to_be_different() -> None:
     verdict = lab.compared(None, lab.stored(RANDOM))
-    assert verdict == "Some heads do the same job. H0 does ○; H1, H2 and H3 share □: three heads, one job."
+    assert verdict == "Some heads share a job. H0 does ○; H1, H2 and H3 share □: three heads, one job."
     assert "H1, H2 and H3 share □" in lab.compared(None, lab.stored(PAIR))
 
 
 def test_the_penalty_is_said_to_change_the_difference_before_the_answers() -> None:
     verdict = lab.compared("more", lab.stored(PENALTY))
     first, second = "maps differ by 48.8% without the penalty, by 96.1% with it", "right answers: 100.0% and 100.0%"
-    assert verdict.startswith(f"As you expected, heads differ more; {first}; {second}. H0 does ○; H2 does □; ")
+    assert verdict.startswith(f"You were right: heads differ more; {first}; {second}. H0 does ○; H2 does □; ")
     without = "H0 does ○; H1, H2 and H3 share □: three heads, one job."
     assert lab.compared(None, lab.stored(PENALTY), 0).endswith(without)

@@ -21,21 +21,21 @@ from typing import Any, NoReturn
 import pytest
 
 from mha_viz import process
+from mha_viz.app.lab import trainings
+from mha_viz.app.service import studies
+from mha_viz.app.service.jobs import Job
+from mha_viz.app.serving.ends import end_server
+from mha_viz.app.url.annotated import built_in
 from mha_viz.corpus import grammar, reading, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import ExportError
 from mha_viz.files.assets import HOME
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
+from mha_viz.lab.lab import COUNT, EXPERIMENTS
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import apart
-from mha_viz.serving.ends import end_server
 from mha_viz.study.run import SUMS_FILE, study
-from mha_viz.training.lab import COUNT, EXPERIMENTS
-from mha_viz.ui import studies
-from mha_viz.ui.annotated import built_in
-from mha_viz.ui.jobs import Job
-from mha_viz.ui.lab import trainings
 from tests.copies import Copy
 from tests.new_server import new_server
 from tests.waiting import PATIENCE, until
@@ -127,7 +127,7 @@ def test_a_study_of_a_server_that_was_killed_goes_on_after_the_next_start(
     assert list(home.rglob(SUMS_FILE)), "the child kept what it had done"
     new_server()
     assert studies.profile(model, source.digest) is None
-    assert studies.roles(model) == ()
+    assert studies.summarise(model).roles == ()
     again = studies.start(model, source)
     until(lambda: again.finished)
     profile = studies.profile(model, source.digest)
@@ -147,10 +147,10 @@ def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], 
     folder = tmp_path / key
     profile.write(folder)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mha_viz.ui.profiles.home", lambda: tmp_path)
-        patched.setattr("mha_viz.ui.profiles.key", lambda *_: key)
+        patched.setattr("mha_viz.app.service.profiles.home", lambda: tmp_path)
+        patched.setattr("mha_viz.app.service.profiles.key", lambda *_: key)
         model, roles = catalog.resolve(str(tiny_folder("bert"))), (folder / "roles.csv").read_bytes()
-        assert studies.is_measured(model)
+        assert studies.summarise(model).is_measured
         (folder / "roles.csv").write_bytes(roles.replace(b"0.", b"1.", 1))
         is_none(model)
         (folder / "roles.csv").write_bytes(roles)
@@ -161,8 +161,8 @@ def test_a_half_written_or_damaged_profile_is_none(tiny_folder: Callable[[str], 
 def is_none(model: catalog.Model) -> None:
     new_server()
     assert studies.profile(model, built_in().digest) is None
-    assert studies.roles(model) == ()
-    assert not studies.is_measured(model)
+    assert studies.summarise(model).roles == ()
+    assert not studies.summarise(model).is_measured
 
 
 def test_a_training_ends_with_the_server_that_began_it(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.treebank import Sentence, Word
 from mha_viz.errors import SettingError
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import load
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
 from mha_viz.study.kind_null import OfKinds
 from mha_viz.study.run import Progress, Run, sums_of
 from mha_viz.study.sums import merged
@@ -213,37 +213,37 @@ def test_the_first_draw_is_the_study_itself(toy: Encoder, monkeypatch: pytest.Mo
     studied = [mv.profile(corpus, "toy") for corpus in (one, other)]
     suggested = [role for role in studied[0].findings() if role.role == "syntax"]
     assert len(suggested) > 3
-    assert mv.chance_roles(one, toy, keeps="kind", draws=1).observed == len(suggested)
-    established = [role for role in mv.establish(*studied)[0].findings() if role.role == "syntax"]
+    assert mv.roles.permutation_test(one, toy, keeps="kind", draws=1).observed == len(suggested)
+    established = [role for role in mv.roles.establish(*studied)[0].findings() if role.role == "syntax"]
     assert len(established) > 3
-    assert mv.chance_roles(one, toy, also=other, keeps="kind", draws=1).observed == len(established)
+    assert mv.roles.permutation_test(one, toy, also=other, keeps="kind", draws=1).observed == len(established)
 
 
 def test_a_head_that_likes_a_kind_of_word_has_no_role_by_it(toy: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among the draws of the toy are fewer roles than it has."""
     monkeypatch.setattr("mha_viz.analysis.roles.CASES", 15)
-    found = mv.chance_roles(grammar.corpus(40), toy, keeps="kind", draws=4)
+    found = mv.roles.permutation_test(grammar.corpus(40), toy, keeps="kind", draws=4)
     assert (found.role, found.null, found.corpora) == ("syntax", KIND, ("grammar",))
     assert found.observed > max(found.drawn)
     assert found.p == pytest.approx(1 / 5)
-    assert mv.chance_roles(grammar.corpus(40), toy, keeps="kind", draws=4) == found
-    assert mv.chance_roles(grammar.corpus(40), toy, keeps="kind", draws=4, batch=40) == found
+    assert mv.roles.permutation_test(grammar.corpus(40), toy, keeps="kind", draws=4) == found
+    assert mv.roles.permutation_test(grammar.corpus(40), toy, keeps="kind", draws=4, batch=40) == found
 
 
 # ---- In a profile ----------------------------------------------------------------------------------------------------
 
 
 def test_both_nulls_are_stored_and_stated(tmp_path: Path) -> None:
-    shipped = mv.open_profile("toy")
+    shipped = mv.load_profile("toy")
     found = ChanceRoles(7, (0, 2), ("grammar",), null=KIND)
-    again = mv.open_profile(found.stored_in(shipped).save(tmp_path / "toy"))
+    again = mv.load_profile(found.stored_in(shipped).save(tmp_path / "toy"))
     assert by_chance(again, "syntax", KIND) == found
     assert by_chance(again) == by_chance(shipped)
     assert by_chance(shipped) is not None
     words = (
         "with another word of the same part of speech in the place of each right one at most 2, in 2 draws (p = 0.333)"
     )
-    assert f"By chance: 7 roles of syntax; {words}, on grammar." in mv.report(again).notes
+    assert f"By chance: 7 roles of syntax; {words}, on grammar." in mv.roles.report(again).notes
     assert by_chance(shipped, "syntax", KIND) == ChanceRoles(7, (*[0] * 19, 1), ("grammar",), null=KIND)
     twice = ChanceRoles(7, (1,), ("grammar",), null=KIND).stored_in(again)
     assert by_chance(twice, "syntax", KIND) == ChanceRoles(7, (1,), ("grammar",), null=KIND)
@@ -253,13 +253,13 @@ def test_both_nulls_are_stored_and_stated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("keeps", "role"), [("kinds", "syntax"), ("kind", "coreference")])
 def test_what_cannot_be_kept_is_said(keeps: str, role: str) -> None:
     with pytest.raises(SettingError, match=f"'{keeps}' cannot be kept for roles of {role}"):
-        mv.chance_roles("grammar", "toy", role=role, keeps=keeps)
+        mv.roles.permutation_test("grammar", "toy", role=role, keeps=keeps)
 
 
 def test_progress_runs_once_over_the_corpora() -> None:
     shares: list[float] = []
     one, other = grammar.corpus(30), grammar.corpus(30, seed=5)
-    mv.chance_roles(
+    mv.roles.permutation_test(
         one, "toy", also=other, keeps="kind", draws=1, progress=lambda so_far: shares.append(so_far.fraction)
     )
     assert shares == sorted(shares)
@@ -271,7 +271,7 @@ def test_the_command_counts_and_stores_them(tmp_path: Path, capsys: pytest.Captu
     corpus.write_text(as_conllu(grammar.corpus(40).sentences), "utf-8")
     assert main(["profile", str(corpus), "--model", "toy", "--chance-of-kind", "2", "--out", str(out)]) == 0
     assert "with another word of the same part of speech in the place of each right one" in capsys.readouterr().out
-    table = mv.open_profile(out).tables["chance"]
+    table = mv.load_profile(out).tables["chance"]
     assert table[["role", "null", "draw"]].values.tolist() == [["syntax", "kind", draw] for draw in range(3)]
 
 
@@ -288,9 +288,9 @@ def test_a_count_that_was_stopped_goes_on(tmp_path: Path, toy: Encoder, monkeypa
             raise _Stop
 
     with pytest.raises(_Stop):
-        mv.chance_roles(corpus, toy, keeps="kind", draws=2, batch=64, resume=tmp_path, progress=stop)
+        mv.roles.permutation_test(corpus, toy, keeps="kind", draws=2, batch=64, resume=tmp_path, progress=stop)
     shares: list[float] = []
-    resumed = mv.chance_roles(
+    resumed = mv.roles.permutation_test(
         *(corpus, toy),
         keeps="kind",
         draws=2,
@@ -299,4 +299,4 @@ def test_a_count_that_was_stopped_goes_on(tmp_path: Path, toy: Encoder, monkeypa
         progress=lambda so_far: shares.append(so_far.fraction),
     )
     assert shares[0] > 0.25, "from where it was"
-    assert resumed == mv.chance_roles(corpus, toy, keeps="kind", draws=2)
+    assert resumed == mv.roles.permutation_test(corpus, toy, keeps="kind", draws=2)

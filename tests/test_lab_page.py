@@ -13,25 +13,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mha_viz.app.lab import link
+from mha_viz.app.lab import trainings as trainings_module
+from mha_viz.app.service import jobs
+from mha_viz.app.widgets.parts import formulas, plain
 from mha_viz.errors import Busy, Cancelled, SettingError
-from mha_viz.numerals import percent
-from mha_viz.text import clean
-from mha_viz.training import estimate, lab
-from mha_viz.training.lab import (
+from mha_viz.lab import estimate, lab
+from mha_viz.lab.lab import (
     COUNT,
     CUT,
     EXPERIMENTS,
     IDENTICAL,
     OUTPUT,
     PENALTY,
+    RANDOM,
     REMOVAL,
     compared,
 )
-from mha_viz.training.record import Result, Settings
-from mha_viz.ui import jobs
-from mha_viz.ui.lab import link
-from mha_viz.ui.lab import trainings as trainings_module
-from mha_viz.ui.parts import formulas, plain
+from mha_viz.lab.record import Result, Settings
+from mha_viz.numerals import percent
+from mha_viz.text import clean
 from tests import hostile, lanes
 from tests.new_server import new_server
 from tests.page_session import PageSession, press
@@ -96,7 +97,7 @@ class Runs:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     recorded = Runs()
-    monkeypatch.setattr(trainings_module.apart, "run", recorded)
+    monkeypatch.setattr(trainings_module.lab, "run", recorded)
     yield recorded
     recorded.end.set()
     until(lambda: not jobs.queue_of("training")._entries)  # one that waits would begin in the next test
@@ -162,6 +163,30 @@ def test_heads_are_removed_after_the_training_one_by_one() -> None:
     assert step_in_view(asked(experiment=REMOVAL, removed="9")) == 0
 
 
+def test_the_page_opens_with_an_identical_start_over_a_random_one() -> None:
+    content, trainings = playing(asked()), [lab.stored(name).runs[0] for name in (IDENTICAL, RANDOM)]
+    assert content["steps"] == trainings[0].steps.tolist() == trainings[1].steps.tolist()
+    assert lab.stored(IDENTICAL).words == lab.stored(RANDOM).words
+    assert [row["title"] for row in content["rows"]] == ["Identical start", "Random start"]
+    assert [head["name"] for head in content["heads"]] == ["H0", "H1", "H2", "H3"] * 2
+    assert [head["colour"] for head in content["heads"][:4]] == [head["colour"] for head in content["heads"][4:]]
+    cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(-1, 2, *trainings[0].maps.shape[1:])
+    for row, run in enumerate(trainings):
+        np.testing.assert_allclose(cells[:, row] / 255, run.maps, atol=0.5 / 255 + 1e-6)
+        assert content["rows"][row]["notes"][-1] == percent(run.accuracy[-1].mean())
+    logs = np.log([run.loss for run in trainings])
+    drawn = [line["values"] for line in content["curves"]["lines"]]
+    np.testing.assert_allclose(drawn, (logs - logs.min()) / np.ptp(logs), atol=6e-4)
+    assert [line["dashed"] for line in content["curves"]["lines"]] == [True, False]
+    assert content["strip"]["largest"] == max(np.abs(run.queries).max() for run in trainings)
+    assert content["verdict"] == (
+        "Heads stay equal; after 300 steps not one weight differs. "
+        "Random start: H0 does ○; H1, H2 and H3 share □: three heads, one job."
+    )
+    assert playing(visit())["rows"] == [], "numbers are of one training"
+    assert playing(asked(numbers="0", run="seed-5"))["rows"], "this server has only the saved ones"
+
+
 def test_the_curve_under_the_maps_is_the_loss_beside_that_of_the_other_trainings() -> None:
     lines = playing(asked(experiment=PENALTY))["curves"]["lines"]
     assert [line["faint"] for line in lines] == [True, False]
@@ -187,7 +212,7 @@ def test_another_experiment_is_a_step_of_the_address() -> None:
 
 @pytest.mark.parametrize(("step", "is_used"), [("77", False), ("scores", True), ("", True)])
 def test_a_step_that_the_run_lacks_is_said_but_not_that_of_another_page(step: str, is_used: bool) -> None:
-    assert ("could not be used (step=77)" in visit(experiment=IDENTICAL, step=step).said) != is_used
+    assert ("Ignored in this link: step=77" in visit(experiment=IDENTICAL, step=step).said) != is_used
 
 
 @pytest.mark.parametrize(
@@ -209,14 +234,14 @@ def test_a_step_that_the_run_lacks_is_said_but_not_that_of_another_page(step: st
 def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) -> None:
     name = next(reversed(odd))
     texts_of_page = asked(**odd).said
-    assert f"Part of this link could not be used ({name}={odd[name]})." in texts_of_page
-    assert texts_of_page.count("could not be used") == 1
+    assert f"Ignored in this link: {name}={odd[name]}." in texts_of_page
+    assert texts_of_page.count("Ignored in this link") == 1
 
 
 def test_nothing_is_said_of_a_link_that_the_page_made() -> None:
     made = {"experiment": PENALTY, "run": "weight-0.05_and_seed-3", "arm": "1", "numbers": "1", "beside": "2"}
-    assert "could not be used" not in asked(**made, guess=next(iter(EXPERIMENTS[PENALTY].options)), step="x").said
-    assert "could not be used" not in asked(run="default").said
+    assert "Ignored in this link" not in asked(**made, guess=next(iter(EXPERIMENTS[PENALTY].options)), step="x").said
+    assert "Ignored in this link" not in asked(run="default").said
 
 
 def test_the_controls_follow_the_address() -> None:
@@ -348,7 +373,7 @@ def test_a_link_that_asks_for_heads_that_do_not_divide_is_answered_in_place() ->
         (REMOVAL, "heads-2", "With 2 heads there are two orders only"),
         (IDENTICAL, "heads-16_and_d_model-16", "With <i>d</i><sub>k</sub> = 1 a query is a single number"),
         (PENALTY, "weight-0", "With λ = 0 there is no penalty"),
-        (OUTPUT, "steps-1", "After 1 step a layer has learned next to nothing"),
+        (OUTPUT, "steps-1", "After 1 step a layer has learned almost nothing"),
     ],
 )
 def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reason: str) -> None:
@@ -367,6 +392,11 @@ def test_settings_that_can_show_nothing_say_why(experiment: str, run: str, reaso
 # ---- What is expected --------------------------------------------------------------------------------------
 
 
+def verdict_of(experiment: str, guess: str | None) -> str:
+    result, below = lab.stored(experiment), EXPERIMENTS[experiment].below
+    return lab.compared_with_below(guess, result, lab.stored(below)) if below else compared(guess, result)
+
+
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_an_answer_begins_to_play_and_is_compared_with_what_the_run_showed(experiment: str) -> None:
     page = asked(experiment=experiment)
@@ -374,7 +404,7 @@ def test_an_answer_begins_to_play_and_is_compared_with_what_the_run_showed(exper
     assert page.at.pills(key=f"lab_guess_{experiment}").value is None
     assert EXPERIMENTS[experiment].question in page.said
     outcome = prediction.outcome(lab.stored(experiment))
-    assert playing(page)["verdict"] == compared(None, lab.stored(experiment))
+    assert playing(page)["verdict"] == verdict_of(experiment, None)
     others = [option for option in prediction.options if option != outcome.option]
     plays = playing(page)["play"]
     for option in (outcome.option, *(others if lanes.everything else others[:1])):
@@ -384,10 +414,25 @@ def test_an_answer_begins_to_play_and_is_compared_with_what_the_run_showed(exper
         assert step_in_view(page) == playing(page)["steps"][-1], "what plays ends where the address is already"
         assert playing(page)["play"] == (plays := plays + 1)
         verdict = playing(page)["verdict"]
-        assert verdict == compared(option, lab.stored(experiment))
-        assert verdict.startswith("As you expected") == (option == outcome.option)
+        assert verdict == verdict_of(experiment, option)
+        assert verdict.startswith("You were right") == (option == outcome.option)
         assert prediction.options[outcome.option] in verdict
         assert verdict not in page.said, "the browser says it at the end"
+
+
+def test_a_step_leads_to_the_next_which_asks_anew() -> None:
+    page = asked(experiment=RANDOM, guess="alike", step="300")
+    assert playing(page)["next"] == EXPERIMENTS[PENALTY].short
+    page.send("mha_player", "next", True)
+    page.check()
+    assert page.url["experiment"] == PENALTY
+    assert not {"guess", "step"} & page.url.keys()
+
+
+def test_steps_are_numbered_in_the_order_of_their_links() -> None:
+    titles = asked().at.pills(key="lab_experiment").options
+    for number, name in lab.NUMBERED.items():
+        assert titles[int(number) - 1] == formulas(EXPERIMENTS[name].short), "a style sheet counts them"
 
 
 def test_the_heads_are_there_before_an_answer_and_numbers_only_where_asked_for() -> None:
@@ -456,12 +501,12 @@ def test_odd_parameters_are_survived(kind: str) -> None:
 
 
 def test_a_run_is_trained_shown_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mha_viz.training import experiments
+    from mha_viz.lab import experiments
 
     def run(settings: Settings, tell: Callable[[float], None], stopped: Callable[[], bool]) -> Result:
         return experiments.run(settings, lambda so_far: tell(so_far.fraction), stopped)
 
-    monkeypatch.setattr(trainings_module.apart, "run", run)  # in this process; test_training compares it with a child
+    monkeypatch.setattr(trainings_module.lab, "run", run)  # in this process; test_training compares it with a child
     page = visit(experiment=OUTPUT)
     page.at.number_input(key="lab_output_steps").set_value(3).run()
     page.at.number_input(key="lab_output_seed").set_value(7).run()
@@ -609,7 +654,7 @@ def test_faults_of_a_training_are_said_and_the_queue_lives_on(monkeypatch: pytes
     def broken(*_: Any) -> Result:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(trainings_module.apart, "run", broken)
+    monkeypatch.setattr(trainings_module.lab, "run", broken)
     for _ in range(2):
         training = trainings_module.start(of_seed(1))
         until(lambda training=training: training.finished)  # type: ignore[misc]

@@ -89,7 +89,7 @@ def test_the_lane_for_every_save_is_the_modules_that_import_no_large_library() -
     assert chain("tests.conftest", imported_by("tests.conftest")) == [], "it is loaded in every lane"
 
 
-BY_LOAD = ["mha_viz.models.loading", "mha_viz.models.unlisted"]
+BY_LOAD = ["mha_viz.models.reading.loading", "mha_viz.models.reading.unlisted"]
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ BY_LOAD = ["mha_viz.models.loading", "mha_viz.models.unlisted"]
     [
         ("import torch.nn", []),
         ("def test():\n    from streamlit import runtime", []),
-        ("from mha_viz.models.encoder import Encoder", ["mha_viz.models.encoder"]),
-        ("from mha_viz.models import encoder", ["mha_viz.models.encoder"]),
+        ("from mha_viz.models.reading.encoder import Encoder", ["mha_viz.models.reading.encoder"]),
+        ("from mha_viz.models.reading import encoder", ["mha_viz.models.reading.encoder"]),
         ("from mha_viz import load", BY_LOAD),
         ("def test():\n    import mha_viz as mv\n\n    mv.load('toy')", BY_LOAD),
         ("def test(minilm):\n    pass", ["minilm", *BY_LOAD]),
@@ -127,8 +127,8 @@ def test_a_module_that_runs_pages_is_told_by_what(source: str, by: str) -> None:
     "source",
     [
         "import numpy\nfrom mha_viz.attention import Head",
-        "if TYPE_CHECKING:\n    from mha_viz.models.encoder import Encoder",
-        "import mha_viz as mv\nmv.open_attention('a.npz')",
+        "if TYPE_CHECKING:\n    from mha_viz.models.reading.encoder import Encoder",
+        "import mha_viz as mv\nmv.load_attention('a.npz')",
         "def browser():\n    pass\n\ndef f(browser):\n    pass",
         "torch = 1",
     ],

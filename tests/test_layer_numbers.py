@@ -16,10 +16,10 @@ import mha_viz as mv
 from mha_viz.analysis.distance import from_head
 from mha_viz.analysis.findings import Finding
 from mha_viz.analysis.unusual import active
+from mha_viz.app.widgets.head_search import between_words
 from mha_viz.errors import MhaVizError, ShapeError, UnknownHead
-from mha_viz.figures.known import roles_in_words
-from mha_viz.figures.packet import packet
-from mha_viz.ui.head_search import between_words
+from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.words.known import roles_in_words
 from tests.packets import unpack
 
 NAMES = ["the", "cat", "sat"]
@@ -85,7 +85,7 @@ def test_pictures_captions_and_files_say_them(reading: mv.Attention, tmp_path: P
     with (tmp_path / "all.csv").open(newline="") as file:
         assert {row["layer"] for row in csv.DictReader(file)} == {"3", "7"}
     reading.save(tmp_path / "all.npz")
-    again = mv.open_attention(tmp_path / "all.npz")
+    again = mv.load_attention(tmp_path / "all.npz")
     assert (again.key, again.layer_numbers) == (reading.key, (3, 7))
 
 
@@ -131,4 +131,4 @@ def test_search_and_roles_say_them(reading: mv.Attention) -> None:
 
 def test_rollout_needs_every_layer(reading: mv.Attention) -> None:
     with pytest.raises(MhaVizError, match="through all layers of a model"):
-        mv.rollout(reading)
+        mv.quantities.rollout(reading)

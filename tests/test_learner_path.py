@@ -14,27 +14,28 @@ import pandas as pd
 import pytest
 
 from mha_viz import numerals
+from mha_viz.app.inside import page as inside
+from mha_viz.app.inside.steps import STEPS
+from mha_viz.app.lab import learning, questions
+from mha_viz.app.lab.page import SCENES
+from mha_viz.app.lab.questions import QuizQuestion
+from mha_viz.app.url import lesson
+from mha_viz.app.widgets import navigation
+from mha_viz.app.widgets.parts import formulas
 from mha_viz.attention import Head
-from mha_viz.figures.caption import both
+from mha_viz.figures.layout.caption import both
 from mha_viz.files.assets import MOVED, asset, moved, page_files
-from mha_viz.models import snapshots
+from mha_viz.lab import toy_maps
+from mha_viz.lab.lab import EXPERIMENTS
+from mha_viz.lab.tasks import LINKED
+from mha_viz.models.getting import snapshots
 from mha_viz.numerals import percent
-from mha_viz.training import toy_maps
-from mha_viz.training.lab import EXPERIMENTS
-from mha_viz.training.tasks import LINKED
-from mha_viz.ui import lesson, navigation
-from mha_viz.ui.inside import page as inside
-from mha_viz.ui.inside.steps import STEPS
-from mha_viz.ui.lab import learning, questions
-from mha_viz.ui.lab.page import SCENES
-from mha_viz.ui.lab.questions import QuizQuestion
-from mha_viz.ui.parts import formulas
 from tests import lanes
 from tests.few_sentences import read_few
 from tests.page_session import ROOT, PageSession, press
 
 if TYPE_CHECKING:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
 QUESTIONS = questions.questions()
 STEPS_OF_TOUR = navigation.steps()
@@ -124,7 +125,7 @@ def test_a_question_leads_to_its_experiment(question: QuizQuestion) -> None:
 def test_the_page_shows_every_question_with_the_way_to_its_answer() -> None:
     page = visit("why heads differ", experiment="count", step="0", guess="one")
     assert {formulas(question.question) for question in QUESTIONS} <= {box.label for box in page.at.expander}
-    (drawn,) = [html.proto.body for html in page.at.get("html") if "at once, and W_O joins them" in html.proto.body]
+    (drawn,) = [html.proto.body for html in page.at.get("html") if "in parallel, and W_O joins them" in html.proto.body]
     assert "data:image/svg+xml" in drawn, "layers beside heads"
     for question in QUESTIONS:
         assert formulas(question.answer) in page.said
@@ -185,11 +186,11 @@ def test_the_words_speak_of_what_is_measured(minilm: Encoder) -> None:
         assert weight in STEPS_OF_TOUR[4].text
     changed = [one.text for one in wide.text.tokens]
     assert [one == other for one, other in zip(tokens, changed, strict=True)].count(False) == 1
-    assert STEPS_OF_TOUR[4].text.endswith(" Same positions, one word changed, other attention.")
+    assert STEPS_OF_TOUR[4].text.endswith(" one word changes its attention.")
     roles = visit("roles")
     roles.at.session_state["numbers"] = True
     roles.at.run()
-    beaten = re.search(r"For \*\*(\d+)\*\* of (\d+) relations a simple rule does as well", roles.said)
+    beaten = re.search(r"For \*\*(\d+)\*\* of (\d+) relations a simple rule does at least as well", roles.said)
     assert beaten
     assert int(beaten[1]) > int(beaten[2]) / 3
 
@@ -218,7 +219,7 @@ def test_a_tour_that_was_left_can_be_gone_on_with() -> None:
 def test_words_on_another_sentence_say_so() -> None:
     page = visit("explore", tour="1", text="Birds sing.", head="L0H2")
     assert formulas(STEPS_OF_TOUR[0].text) in page.said
-    assert "You are looking at something else now" in page.said
+    assert "You have left the view that this text describes" in page.said
 
 
 def test_odd_steps_are_no_steps() -> None:
@@ -272,7 +273,7 @@ def test_the_step_of_training_in_view_is_in_the_address() -> None:
     assert page.url[learning.PARAMETER] == "50"
     assert step_in_view(page) == 50
     assert "| after 50 steps |" in page.said
-    (explore,) = [link for label, link in links(page).items() if "this step in Explore" in label]
+    (explore,) = [link for label, link in links(page).items() if "[In Explore]" in label]
     assert "model=toy%4050" in explore.query_string
     page.send("mha_player", "step", 51)  # a step that was not kept
     assert page.url[learning.PARAMETER] == "50"
@@ -295,11 +296,11 @@ def test_both_trainings_stand_side_by_side_with_the_baselines() -> None:
 def test_the_second_training_is_played_and_has_no_place_in_explore() -> None:
     page = learned(trained="hidden", snapshot="10000")
     assert tuple(toy_maps.shipped("hidden").steps) == tuple(toy_maps.shipped().steps)
-    assert not [label for label in links(page) if "this step in Explore" in label]
+    assert not [label for label in links(page) if "[In Explore]" in label]
     assert playing(page)["maps"] != playing(seen())["maps"]
     best = learning.head_of(learning.best("hidden", "verb_subject"))
     assert f"| a subject’s verb | {both(best)}" in page.said
-    assert [link for label, link in links(learned(trained="other")).items() if "this step in Explore" in label]
+    assert [link for label, link in links(learned(trained="other")).items() if "[In Explore]" in label]
 
 
 def test_since_when_is_the_first_step_from_which_on_a_head_stays_above_the_baseline(
@@ -316,7 +317,7 @@ def test_since_when_is_the_first_step_from_which_on_a_head_stays_above_the_basel
 
 @pytest.mark.parametrize("step", [0, 400, 10000])
 def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
-    from mha_viz.models.loading import load
+    from mha_viz.models.reading.loading import load
 
     recorded, forms = toy_maps.shipped(), learning.drawn().sentence.forms
     assert recorded.words == tuple(forms)
@@ -335,7 +336,7 @@ def test_the_maps_that_are_played_are_those_of_the_model(step: int) -> None:
 
 @pytest.mark.parametrize(("name", "step"), [("toy", 0), ("toy", 400), ("repeater", 3000)])
 def test_the_strips_of_a_toy_are_the_weights_of_its_heads(name: str, step: int) -> None:
-    from mha_viz.models.loading import load
+    from mha_viz.models.reading.loading import load
 
     recorded = toy_maps.shipped(name)
     content = playing(visit("why heads differ", experiment=name))
@@ -352,7 +353,7 @@ def test_the_strips_of_a_toy_are_the_weights_of_its_heads(name: str, step: int) 
 
 
 def test_the_curve_of_a_toy_is_its_loss_beside_that_of_the_other_training() -> None:
-    from mha_viz.training import repeater, toy_model
+    from mha_viz.lab import repeater, toy_model
 
     of_each = {name: toy_maps.shipped(name) for name in ("toy", "hidden", "repeater")}
     logs = np.log([of_each["toy"].loss, of_each["hidden"].loss])
@@ -387,13 +388,13 @@ def test_odd_steps_of_training_show_the_first(odd: str) -> None:
 def test_what_a_toy_shows_follows_its_numbers() -> None:
     verdict = playing(learned(guess="shared"))["verdict"]
     best = "most often right on new sentences: ○ L1H3, □ L1H2, ◇ L1H1"
-    assert verdict.startswith(f"Not as you expected: the work is divided among heads; {best}.")
+    assert verdict.startswith(f"Not quite: the work is divided among heads; {best}.")
     hidden = playing(learned(trained="hidden"))["verdict"]
     assert "new sentences: ○ L1H1, □ L1H2." in hidden, "it did not learn whom a pronoun refers to"
     assert "On these maps" not in verdict + hidden, "their signs mark one word each"
     second = playing(visit("why heads differ", experiment="repeater", guess="second"))["verdict"]
     jobs = "L0H0 and L0H3 share ○; L1H0, L1H1, L1H2 and L1H3 share □: six heads, two jobs."
-    assert second == (f"As you expected, the second layer finds it. On these maps: L0H1 and L0H2 have no job; {jobs}")
+    assert second == (f"You were right: the second layer finds it. On these maps: L0H1 and L0H2 have no job; {jobs}")
 
 
 def test_numbers_on_the_stage_are_in_per_cent_and_relations_have_one_name() -> None:
@@ -411,7 +412,7 @@ def test_roles_of_a_toy_lead_to_its_training_and_back() -> None:
     for toy in learning.TOYS:
         link = links(visit("roles", model=toy))[":primary[**▶ Watch its heads learn**]"]
         assert (link.page, link.query_string) == ("why_heads_differ", f"experiment={toy}")
-        back = links(visit("why heads differ", experiment=toy))[":primary[All roles of this model]"]
+        back = links(visit("why heads differ", experiment=toy))[":primary[Its roles]"]
         assert (back.page, back.query_string) == ("roles", f"model={toy}")
     assert "learn**]" not in "".join(links(visit("roles")))
 
@@ -452,3 +453,15 @@ def test_no_other_address_is_led_away() -> None:
         ("", {}),
     ):
         assert moved(page, parameters) == (page, parameters)
+
+
+def test_of_eight_heads_those_that_are_best_at_a_task_are_large() -> None:
+    for training, best in (("toy", ["L1H3", "L1H2", "L1H1"]), ("hidden", None)):
+        content = playing(learned(trained=training))
+        names = [content["heads"][head]["name"] for head in content["large"]]
+        expected = dict.fromkeys(
+            str(learning.head_of(learning.best(training, task))) for task in learning.TOYS["toy"].skills
+        )
+        assert names == list(expected)
+        assert best is None or names == best
+    assert playing(visit("why heads differ", experiment="repeater"))["large"] == [], "six of its heads have jobs"

@@ -20,15 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mha_viz.analysis.coreference import chunk
+from mha_viz.app.url import annotated
+from mha_viz.app.url.address import MAX_ENCODED, MAX_OTHER, bounded
 from mha_viz.corpus import conllu as parser
 from mha_viz.corpus import coreference, limits, reading, rows, treebank
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.reading import parse_file, read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import CorpusError, TextError
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui import annotated
-from mha_viz.ui.address import MAX_ENCODED, MAX_OTHER, bounded
+from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 from tests.conllu import GAP_HEADING, conllu, line
 from tests.page_session import PageSession
@@ -445,7 +445,7 @@ def test_every_parameter_of_a_link_is_cut_in_the_address_too() -> None:
         **dict.fromkeys(("text", "pair", "second", "tray"), MAX_ENCODED),
         **dict.fromkeys(("model", "show", "anything"), MAX_OTHER),
     }
-    assert "These parts of it were shortened: second, model, tray, show, anything." in visit.said
+    assert "These parts were shortened: second, model, tray, show, anything." in visit.said
     assert "18,000 characters were typed; a link can hold the first 7,000 and the first 7,000." in visit.said
     again = PageSession(visit.url)
     assert "cut short" not in again.said

@@ -6,27 +6,30 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz.analysis import link_groups as links_of
-from mha_viz.analysis.clusters import grouped, medoids, silhouette
-from mha_viz.analysis.described import shares_of
-from mha_viz.analysis.link_groups import GROUPS, LINKS, LinkSample
+from mha_viz.analysis.link_groups import GROUPS, LINKS, LinkSample, grouped, medoids, silhouette
 from mha_viz.analysis.rules import RULES, matrix, prediction
+from mha_viz.analysis.shipped import shares_of
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.study.link_groups import link_groups
+from mha_viz.study.cases import Cases
+from mha_viz.study.link_groups import DrawnCases, group_links
 from mha_viz.study.recipes import numbered
+from mha_viz.study.run import Progress
 from tests.libraries import MISSING
 
 if TYPE_CHECKING:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -78,9 +81,9 @@ def test_strong_links_keep_their_share_where_a_corpus_has_hardly_more_links_than
 
 
 def test_links_rules_and_queries_are_those_of_the_model(toy: Encoder) -> None:
-    corpus, recipes = grammar.corpus(12, seed=5), mv.open_recipes("toy")
+    corpus, recipes = grammar.corpus(12, seed=5), mv.recipes.load("toy")
     head = mv.Head(1, 2)
-    groups = link_groups(corpus, head, toy, recipes=recipes, links=150)
+    groups = group_links(corpus, head, toy, recipes=recipes, links=150)
     shares = shares_of(recipes)[:, [head.place(toy.heads)]]
     texts = dict(numbered(toy, corpus, 12))
     for at, link in enumerate(groups.links):
@@ -149,25 +152,72 @@ if "umap" not in MISSING:
 
 def test_a_model_without_recipes_gets_one_for_the_head(tiny: Callable[[str], Encoder]) -> None:
     bert = tiny("bert")
-    groups = link_groups(grammar.corpus(10, seed=1), "L0H1", bert, links=40)
+    groups = group_links(grammar.corpus(10, seed=1), "L0H1", bert, links=40)
     assert {link.number for link in groups.links} <= set(range(10))
     assert len(groups.links) == 40
     with pytest.raises(SettingError, match="links is 1"):
-        link_groups("grammar", "L0H1", bert, links=1)
+        group_links("grammar", "L0H1", bert, links=1)
     with pytest.raises(UnknownHead):
-        link_groups("grammar", "L9H1", bert)
+        group_links("grammar", "L9H1", bert)
     with pytest.raises(SettingError, match="has 3 × 4 heads"):
-        link_groups("grammar", "L0H1", bert, recipes=mv.open_recipes("minilm"))
+        group_links("grammar", "L0H1", bert, recipes=mv.recipes.load("minilm"))
 
 
 def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(tiny: Callable[[str], Encoder]) -> None:
     whole = grammar.corpus(29, seed=1)
     cut = replace(whole, sentences=whole.sentences[::3])
-    groups, of_cut = (link_groups(corpus, "L0H1", tiny("bert"), most=10, links=40) for corpus in (whole, cut))
+    groups, of_cut = (group_links(corpus, "L0H1", tiny("bert"), most=10, links=40) for corpus in (whole, cut))
     assert groups.sentences == of_cut.sentences > 2
     assert [(link.number, link.weight, link.rule) for link in groups.links] == [
         (3 * link.number, link.weight, link.rule) for link in of_cut.links
     ]
+
+
+def test_the_sample_continues_after_a_stop_and_does_not_depend_on_parts(
+    tiny: Callable[[str], Encoder], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the sentences is too long, so that links after it are drawn by another number."""
+    corpus = grammar.corpus(20, seed=1)
+    long = replace(corpus.sentences[2], words=corpus.sentences[2].words * 60)
+    path = tmp_path / "few.conllu"
+    path.write_text(as_conllu((*corpus.sentences[:2], long, *corpus.sentences[3:])), "utf-8")
+    command = ["groups", "toy/L0H2", str(path), "--links", "60"]
+    assert main(command) == 0
+    answer, cases, read = capsys.readouterr().out, DrawnCases.cases, list[int]()
+
+    def stopped(self: DrawnCases, encoder: Encoder, numbered: Any) -> Cases:
+        read.append(numbered[0][0])
+        if read == [0, 7, 14]:
+            raise KeyboardInterrupt
+        return cases(self, encoder, numbered)
+
+    monkeypatch.setattr(DrawnCases, "cases", stopped)
+    monkeypatch.setattr(DrawnCases, "size", 7)
+    to_file = [*command, "--out", str(tmp_path / "links.csv")]
+    assert main(to_file) == 130
+    assert "run the same command again to continue" in capsys.readouterr().err
+    assert main(to_file) == 0
+    assert capsys.readouterr().out == answer
+    assert read == [0, 7, 14, 14]
+    assert not [*tmp_path.glob(".*")]
+
+
+def test_a_call_in_python_that_is_stopped_continues(toy: Encoder, tmp_path: Path) -> None:
+    draw = partial(group_links, grammar.corpus(60, seed=1), "L0H2", toy, links=40)
+    whole, seen = draw(), list[float]()
+
+    def stop(so_far: Progress) -> None:
+        seen.append(so_far.fraction)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        draw(resume=tmp_path, progress=stop)
+    assert len([*tmp_path.iterdir()]) == 1
+    again = draw(resume=tmp_path, progress=lambda so_far: seen.append(so_far.fraction))
+    assert again.links == whole.links
+    assert seen[0] == round(1000 * 25 / 60 / 2) / 1000, "the first step is short"
+    assert seen[1] > seen[0], "its sentences are not read again"
+    assert not [*tmp_path.iterdir()]
 
 
 def test_the_command_prints_groups_and_writes_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Text
-from mha_viz.figures.compare import compare
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Text
+from mha_viz.figures.drawing.theme import THEMES
 from mha_viz.figures.layout import Size
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.theme import THEMES
-from mha_viz.figures.view import View
+from mha_viz.figures.layout.compare import compare
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import View
 
 HEADS = (Head(0, 0), Head(0, 2))
 RULES = ("all", "top1", "top3", "min0.10", "mass0.70")

@@ -14,12 +14,12 @@ import pytest
 import mha_viz as mv
 from mha_viz.cli import main
 from mha_viz.errors import ExportError, ModelUnsupported, SettingError
-from mha_viz.figure.live import LIBRARIES
+from mha_viz.figures.live import LIBRARIES
 from mha_viz.files import npm
-from mha_viz.models import onnx
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.tokenizer import Tokenizer
-from mha_viz.models.tokenizer_rules import rules
+from mha_viz.models.reading import onnx
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.tokenizer import Tokenizer
+from mha_viz.models.reading.tokenizer_rules import rules
 from tests.cli_runs import assert_one_line
 from tests.live_pages import EXAMPLE, PART, parts_of, write
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.errors import EmptyText
-from mha_viz.figures.packet import axis_tokens
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from mha_viz.text import Piece, is_punctuation, tokenized
 from tests import hostile, lanes
 from tests.live_pages import ask_node, library, rules_of

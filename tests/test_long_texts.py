@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mha_viz.app.widgets.download_panel import view_of
 from mha_viz.attention import Head
-from mha_viz.browser.view import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
-from mha_viz.figures.packet import packet
-from mha_viz.ui.download_panel import view_of
+from mha_viz.figures.layout.packet import packet
+from mha_viz.view.settings import DEFAULTS, LONG_DEFAULTS, LONG_TOKENS
 from tests.page_scripts import ask_packet
 from tests.readings import long_reading
 

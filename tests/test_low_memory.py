@@ -10,10 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mha_viz.models import encoder, snapshots
-from mha_viz.models.encoder import Encoder
+from mha_viz.app.service.reader import verbs
+from mha_viz.models.getting import snapshots
+from mha_viz.models.reading import encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import template
-from mha_viz.reader import verbs
 from tests.app_server import AppServer
 from tests.web_session import WebSession, run
 
@@ -55,7 +56,7 @@ def test_a_model_for_which_there_is_no_memory_is_not_called_broken(
         raise error
 
     assert toy.folder is not None
-    monkeypatch.setattr(encoder, "open_bert", refuse)
+    monkeypatch.setattr(encoder, "open_plain", refuse)
     with pytest.raises(type(error)) as raised:
         Encoder.from_folder(toy.folder, name="toy")
     assert raised.value is error
@@ -72,7 +73,7 @@ def test_a_page_says_it_once_keeps_the_text_and_draws_it_when_there_is_memory_ag
             libraries, reader = processes(server)
             with narrow(reader.pid):
                 await visitor.trigger("mha_sentence", "read", {"text": LONG, "pair": ""})
-                assert_says(visitor, "There was too little memory to read this.", LONG)
+                assert_says(visitor, "There was not enough memory to read this.", LONG)
                 await visitor.trigger("mha_sentence", "read", {"text": "A girl saw it.", "pair": ""})
                 assert "mha_explorer" in visitor.components
             assert processes(server) == (libraries, reader)
@@ -82,16 +83,16 @@ def test_a_page_says_it_once_keeps_the_text_and_draws_it_when_there_is_memory_ag
             with narrow(libraries.pid, 0):
                 reader.kill()
                 await visitor.trigger("mha_sentence", "read", {"text": SHORT + " Yes.", "pair": ""})
-                assert_says(visitor, "The process that runs minilm ended.", SHORT + " Yes.")
+                assert_says(visitor, "The process that runs minilm stopped.", SHORT + " Yes.")
             await visitor.trigger("mha_sentence", "read", {"text": SHORT + " Yes.", "pair": ""})
             assert "mha_explorer" in visitor.components
-            assert not said(visitor, "ended")
+            assert not said(visitor, "runs minilm stopped")
             assert processes(server)[0] == libraries
 
     with AppServer(tmp_path) as server:
         run(visit(server))
         assert server.process.poll() is None
-        assert "too little memory" in server.log()
+        assert "not enough memory" in server.log()
         assert "  File " not in server.log(), "tracebacks are one line"
 
 

@@ -16,12 +16,12 @@ from mha_viz.analysis.distance import FloatMatrix, across, divergence
 from mha_viz.analysis.matching import CLOSER, IN_RUNS, MATCHED, Divergences, matches
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
-from mha_viz.corpus.treebank import Word
+from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, ShapeError
 from mha_viz.files.assets import asset
 from mha_viz.heads import every_head
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import load
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
 from mha_viz.study.matching import _divergences
 from mha_viz.study.run import Progress
 
@@ -50,7 +50,7 @@ def permuted(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
 
 def test_a_permuted_copy_is_matched_with_what_it_was_made_of(permuted: Encoder) -> None:
     seen: list[Progress] = []
-    matched = mv.match_heads(permuted, "toy", most=20, progress=seen.append)
+    matched = mv.roles.match_heads(permuted, "toy", most=20, progress=seen.append)
     for layer, order in enumerate(ORDER):
         for head, was in enumerate(order):
             assert matched[Head(layer, head)] == Head(layer, was)
@@ -68,13 +68,13 @@ def test_a_permuted_copy_is_matched_with_what_it_was_made_of(permuted: Encoder) 
 def test_of_a_corpus_that_is_cut_every_third_sentence_is_read(permuted: Encoder) -> None:
     whole = grammar.corpus(29)
     cut = replace(whole, sentences=whole.sentences[::3])
-    tables = [mv.match_heads(permuted, "toy@0", corpus, most=10).table() for corpus in (whole, cut)]
+    tables = [mv.roles.match_heads(permuted, "toy@0", corpus, most=10).table() for corpus in (whole, cut)]
     assert tables[0].equals(tables[1])
 
 
 def test_two_readings_match_on_one_text(permuted: Encoder) -> None:
     text = "the dog saw the girl because she slept ."
-    matched = mv.match_heads(permuted.encode(text), load("toy").encode(text))
+    matched = mv.roles.match_heads(permuted.encode(text), load("toy").encode(text))
     assert [matched[Head(0, head)] for head in range(HEADS)] == [Head(0, was) for was in ORDER[0]]
     assert matched.rows == len(load("toy").encode(text).queries)
 
@@ -119,16 +119,16 @@ def test_heads_of_random_rows_are_no_closer_than_chance() -> None:
 
 
 def test_an_untrained_model_has_no_head_of_the_trained_one() -> None:
-    matched = mv.match_heads("toy@0", "toy", most=20)
+    matched = mv.roles.match_heads("toy@0", "toy", most=20)
     assert not matched.table()["closer_than_chance"].any()
     for pair in matched.pairs:
         with pytest.raises(SettingError, match=rf"{pair.head} of toy@0 and .* are no closer than chance"):
             matched[pair.head]
     with pytest.raises(KeyError):
         matched[Head(9, 0)]
-    trained = mv.open_profile("toy")
+    trained = mv.load_profile("toy")
     other = replace(trained, facts={**trained.facts, "model": "toy@0"})
-    table = mv.in_runs([other, trained], [matched])
+    table = mv.roles.in_runs([other, trained], [matched])
     assert set(table["runs"]) == {1}, "what is matched by chance counts nowhere"
 
 
@@ -152,55 +152,55 @@ def test_heads_that_the_other_has_too_few_of_are_left_out() -> None:
 
 def test_what_cannot_be_matched_is_said() -> None:
     toy = load("toy")
-    with pytest.raises(CorpusError, match="into the same pieces"):
-        mv.match_heads(toy, "minilm", mv.Corpus("one", (mv.Sentence((Word("undergraduates"),)),), ""))
+    with pytest.raises(CorpusError, match="into the same tokens"):
+        mv.roles.match_heads(toy, "minilm", Corpus("one", (Sentence((Word("undergraduates"),)),), ""))
     with pytest.raises(SettingError, match="most is 0"):
-        mv.match_heads(toy, toy, most=0)
+        mv.roles.match_heads(toy, toy, most=0)
     with pytest.raises(ShapeError, match="different tokens"):
-        mv.match_heads(toy.encode("the dog slept ."), toy.encode("the cat slept ."))
+        mv.roles.match_heads(toy.encode("the dog slept ."), toy.encode("the cat slept ."))
     with pytest.raises(SettingError, match="not a reading"):
-        mv.match_heads(toy.encode("the dog slept ."), toy)
+        mv.roles.match_heads(toy.encode("the dog slept ."), toy)
 
 
 # ---- Roles in several runs -------------------------------------------------------------------------------------------
 
 
 def test_roles_are_counted_over_runs(tmp_path: Path) -> None:
-    toy = mv.open_profile("toy")
+    toy = mv.load_profile("toy")
     subjects = toy.tables["roles"].query("detail == 'nsubj dep_to_head'")
     other = replace(toy, tables={**toy.tables, "roles": subjects})
     none = replace(toy, tables={**toy.tables, "roles": subjects[:0]})
-    table = mv.in_runs([toy, other, none])
+    table = mv.roles.in_runs([toy, other, none])
     assert [*table.columns] == [*IN_RUNS]
     assert table.iloc[0].tolist() == ["syntax", "nsubj dep_to_head", 2, 3, "L0H0, L1H2; L0H0, L1H2; –"]
     assert set(table["runs"][1:]) == {1}
     assert len(table) == toy.roles[["role", "detail"]].drop_duplicates().shape[0]
     with pytest.raises(SettingError, match="two profiles or more"):
-        mv.in_runs([toy])
+        mv.roles.in_runs([toy])
     with pytest.raises(SettingError, match="not a profile"):
-        mv.in_runs([toy, "toy"])  # type: ignore[list-item]
+        mv.roles.in_runs([toy, "toy"])  # type: ignore[list-item]
 
 
 def test_along_matched_heads_a_role_counts_on_each_head(permuted: Encoder) -> None:
     """The other run is the same model with its heads in another order."""
-    toy = mv.open_profile("toy")
+    toy = mv.load_profile("toy")
     moved = toy.tables["roles"].copy()
     moved["head"] = [ORDER[layer].index(head) for layer, head in zip(moved["layer"], moved["head"], strict=True)]
     other = replace(toy, facts={**toy.facts, "model": permuted.name}, tables={**toy.tables, "roles": moved})
-    matched = mv.match_heads("toy", permuted, most=30)
-    table = mv.in_runs([toy, other], [matched])
+    matched = mv.roles.match_heads("toy", permuted, most=30)
+    table = mv.roles.in_runs([toy, other], [matched])
     assert set(table["runs"]) == {2}
     assert len(table) == len(toy.roles)
     for heads in table["heads"]:
         one, same = map(Head.parse, heads.split("; "))
         assert matched[one] == same
     with pytest.raises(SettingError, match=r"Give \[match_heads\('toy', 'permuted'\)\]"):
-        mv.in_runs([toy, other], [mv.match_heads("toy", "toy", most=2)])
+        mv.roles.in_runs([toy, other], [mv.roles.match_heads("toy", "toy", most=2)])
 
 
 def test_matches_of_readings_name_the_layers_of_their_models() -> None:
     layers = [np.random.default_rng(seed).dirichlet(np.ones(3), (1, 2, 3)) for seed in (4, 8)]
     some = mv.Attention.from_tensors(layers, ["the", "cat", "sat"], layers=[3, 7])
     plain = mv.Attention.from_tensors(layers[::-1], ["the", "cat", "sat"])
-    pairs = {pair.head: pair.other for pair in mv.match_heads(some, plain).pairs}
+    pairs = {pair.head: pair.other for pair in mv.roles.match_heads(some, plain).pairs}
     assert pairs == {(3, 0): (1, 0), (3, 1): (1, 1), (7, 0): (0, 0), (7, 1): (0, 1)}

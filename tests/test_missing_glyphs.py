@@ -13,11 +13,11 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.cli import main
-from mha_viz.drawing import fonts
-from mha_viz.models import loading
+from mha_viz.figures.drawing import fonts
+from mha_viz.models.reading import loading
 
 if TYPE_CHECKING:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
 CAPTION = "No font was available for CJK ideographs (猫) and Devanagari letters (क): boxes are drawn instead."
 
@@ -38,12 +38,12 @@ def foreign() -> mv.Attention:
 def test_a_figure_warns_once_and_its_caption_names_the_characters() -> None:
     figure = foreign().heatmap("L0H0", unit="pieces")
     message = r"CJK ideographs \(猫\).*Install Noto Sans CJK.*Devanagari"
-    with pytest.warns(mv.MissingGlyphWarning, match=message) as caught:
+    with pytest.warns(mv.errors.MissingGlyphWarning, match=message) as caught:
         svg, *_ = [figure.to_bytes(suffix) for suffix in (".svg", ".png", ".pdf")]
-    assert [one.filename for one in caught if one.category is mv.MissingGlyphWarning] == [__file__]
+    assert [one.filename for one in caught if one.category is mv.errors.MissingGlyphWarning] == [__file__]
     assert figure.caption.endswith(CAPTION)
     assert CAPTION in svg.decode()
-    with pytest.warns(mv.MissingGlyphWarning):
+    with pytest.warns(mv.errors.MissingGlyphWarning):
         foreign().heatmap("L0H1", unit="pieces").to_bytes(".svg")
 
 
@@ -51,7 +51,7 @@ def test_axes_of_matplotlib_warn_too() -> None:
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots()
-    with pytest.warns(mv.MissingGlyphWarning):
+    with pytest.warns(mv.errors.MissingGlyphWarning):
         foreign().heatmap("L0H0", unit="pieces").figure(ax)
     plt.close()
 

@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.figures import recipe
-from mha_viz.figures.layout import Size
-from mha_viz.figures.view import View
+from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout.view import View
 from mha_viz.model_names import ModelName, cite_model, name_in_column, name_in_config, short_name
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.reader.verbs import CODEC
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
 from tests.packets import in_page
 
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -130,7 +129,7 @@ def test_a_folder_is_called_so_everywhere_and_known_by_its_path(folder: Path, tm
     assert in_page(a.heatmap("L0H0").to_html())[0].header["model"] == "BAAI/bge"
     assert f"# {cited}\n" in recipe.of_head(a, "heatmap", [Head(0, 0)], View(), Size(), "a.svg")
     for suffix in (".npz", ".safetensors"):
-        again = mv.open_attention(a.save(tmp_path / f"a{suffix}"))
+        again = mv.load_attention(a.save(tmp_path / f"a{suffix}"))
         assert again.key == a.key
         assert f"of {cited} reading" in again.heatmap("L0H0").caption
     packed, arrays = CODEC.pack(a)  # as the process with the models answers
@@ -141,9 +140,11 @@ def test_a_folder_is_called_so_everywhere_and_known_by_its_path(folder: Path, tm
 def test_a_profile_and_its_report_call_it_so(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "two.txt").write_text("The cat sat.\nThe dog ran.\n", "utf-8")
     profile = mv.profile(tmp_path / "two.txt", "./bge", out=tmp_path / "profile")
-    again = mv.open_profile(tmp_path / "profile")
+    again = mv.load_profile(tmp_path / "profile")
     assert (profile.model, cite_model(profile.model)) == (again.model, cite_model(again.model)) == ("./bge", "BAAI/bge")
-    assert mv.report(mv.open_profile("minilm")).caption.startswith(f"What heads of {CITED}, 6 layers × 12 heads, do on")
+    assert mv.roles.report(mv.load_profile("minilm")).caption.startswith(
+        f"What heads of {CITED}, 6 layers × 12 heads, do on"
+    )
 
 
 def test_its_user_can_name_it(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +163,7 @@ def test_its_user_can_name_it(folder: Path, tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "two.txt").write_text("The cat sat.\nThe dog ran.\n", "utf-8")
     command = ["profile", str(tmp_path / "two.txt"), "--model", "./bge", "--model-name", "Ours", "--name", "Two"]
     assert main([*command, "--out", str(tmp_path / "p")]) == 0
-    assert cite_model(mv.open_profile(tmp_path / "p").model) == "Ours"
+    assert cite_model(mv.load_profile(tmp_path / "p").model) == "Ours"
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "x" * 201, 7])
@@ -179,10 +180,10 @@ def test_errors_of_a_folder_call_it_in_one_form(folder: Path) -> None:
     calls: list[tuple[Callable[[], object], str]] = [
         (lambda: mv.load("./damaged"), "damaged"),
         (lambda: mv.load(str(folder.parent / "damaged")), "damaged"),
-        (lambda: mv.decoder_heads(model), "bge"),
+        (lambda: mv.find_induction_heads(model), "bge"),
         (lambda: model.encode("The cat sat.")["L9H9"], "bge"),
         (lambda: model.encode_words(["x"] * 5000), "bge"),
-        (lambda: mv.answer(model, "The cat [MASK]."), "bge"),
+        (lambda: mv.predict(model, "The cat [MASK]."), "bge"),
         (lambda: Encoder.from_folder(folder.parent / "damaged", name="./damaged"), "damaged"),
     ]
     for call, called in calls:

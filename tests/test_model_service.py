@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz.app.service.caches import BoundedCache, ModelService, first_reading
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url.address import examples
 from mha_viz.errors import Busy
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process.turns import PLACES as WAITING
-from mha_viz.reader import verbs
 from mha_viz.request import Request
-from mha_viz.ui.address import examples
-from mha_viz.ui.caches import BoundedCache, ModelService, first_reading
 from tests.waiting import PATIENCE
 
 FIRST = "The animal didn't cross the street because it was too tired."

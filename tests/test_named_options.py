@@ -15,16 +15,16 @@ import mha_viz as mv
 from mha_viz.analysis.chance import ChanceRoles
 from mha_viz.analysis.corpus_effects import WORD_STATE
 from mha_viz.analysis.profile import Profile
+from mha_viz.app.roles import headline
+from mha_viz.app.service.studies import Evidence, given
 from mha_viz.cli import main
 from mha_viz.errors import CorpusMissing, TextError
-from mha_viz.figures.glosses import rule_in_words
-from mha_viz.figures.use_words import NO_MORE
+from mha_viz.figures.words.glosses import rule_in_words
+from mha_viz.figures.words.use_words import NO_MORE
 from mha_viz.model_names import cite_model
-from mha_viz.models.answers import question_about
-from mha_viz.models.loading import load
+from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.loading import load
 from mha_viz.numerals import percent
-from mha_viz.ui.roles import headline
-from mha_viz.ui.studies import Evidence, given
 
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCES = "the dog saw the cat\nthe girl sees the dog\n"
@@ -32,13 +32,13 @@ SENTENCES = "the dog saw the cat\nthe girl sees the dog\n"
 
 @pytest.mark.parametrize("name", ["minilm", "toy", "repeater"])
 def test_a_shipped_profile_is_opened_by_the_name_of_its_model(name: str) -> None:
-    profile = mv.open_profile(name)
+    profile = mv.load_profile(name)
     assert (profile.model, len(profile.findings()) > 0) == (name, True)
 
 
 def test_the_remedy_for_a_profile_that_does_not_exist_names_the_shipped_ones() -> None:
     with pytest.raises(CorpusMissing, match="does not exist") as refused:
-        mv.open_profile("minlim")
+        mv.load_profile("minlim")
     assert all(
         name in str(refused.value)
         for name in ("“minilm”", "“toy”", "“repeater”", "mha-viz profile CORPUS --out FOLDER")
@@ -61,11 +61,11 @@ def test_the_command_names_only_the_option(
 
 
 def test_the_page_says_how_many_heads_are_used() -> None:
-    shipped = mv.open_profile("minilm")
+    shipped = mv.load_profile("minilm")
     heads = shipped.tables["used"].groupby(["layer", "head"])["used"].agg(lambda used: "True" in [*map(str, used)])
-    changes = "change their word more than their neighbours"
+    changes = "change their word more than neighbours"
     assert f" **{len(heads)}** link words (**{sum(heads)}** {changes})." == headline._links(Evidence("", (shipped,)))
-    assert headline._links(Evidence("", (mv.open_profile("repeater"),))) == ""
+    assert headline._links(Evidence("", (mv.load_profile("repeater"),))) == ""
     both = given("minilm")  # on the other corpus a head links pronouns, which nobody measured without it
     assert both is not None
     linking = {finding.head for finding in both.findings() if finding.role in ("syntax", "coreference")}
@@ -94,7 +94,7 @@ def test_the_page_says_how_sure_roles_are_where_that_was_computed(
 
 
 def test_without_switching_off_the_page_says_how_many_heads_link_words() -> None:
-    shipped = mv.open_profile("toy")
+    shipped = mv.load_profile("toy")
     without = {name: table for name, table in shipped.tables.items() if name not in ("used", "chance")}
     assert headline._links(Evidence("", (Profile(shipped.facts, without),))) == " **5** link words."
 
@@ -113,7 +113,7 @@ def test_the_command_takes_means_over_a_corpus_that_is_named(
         return [float(value) for value in table["effect"]]
 
     of_itself, of_other = effects("--method", "mean"), effects("--method", "mean", "--means", str(other))
-    given = mv.effect(corpus, ["L0H1"], "toy", method="mean", means=other).table()
+    given = mv.corpus_ablation_effects(corpus, ["L0H1"], "toy", method="mean", means=other).table()
     assert of_other == pytest.approx([*given["effect"]], rel=1e-6)
     assert of_other != of_itself
     assert "mean over other.txt" in capsys.readouterr().out
@@ -127,7 +127,7 @@ def test_means_without_the_method_mean_are_refused(tmp_path: Path, capsys: pytes
 
 
 def test_the_example_of_a_report_has_the_numbers_that_it_asks_for() -> None:
-    profile = mv.open_profile("minilm")
+    profile = mv.load_profile("minilm")
     role = next(one for one in profile.findings() if (str(one.head), one.detail) == ("L2H8", "case dep_to_head"))
     used = profile.tables["used"].query("layer == 2 and head == 8 and detail == 'case dep_to_head'")["used"]
     assert [*map(str, used)] == ["False"]

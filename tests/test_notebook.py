@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
+import pickle
 import zipfile
 from base64 import b64decode
+from collections.abc import Callable
 from functools import partial
 from html import unescape
 from pathlib import Path
@@ -19,15 +22,16 @@ import pytest
 from safetensors.numpy import load as load_tensors
 
 import mha_viz as mv
-from mha_viz import figure as figure_api
+from mha_viz import figures as figure_api
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import ExportError, MhaVizError, SettingError, UnknownHead
-from mha_viz.figures import recipe
-from mha_viz.figures.difference import signed
-from mha_viz.figures.layout import Size
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.view import View
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.charts.chart import Axis, Bars, Chart, Margin, Plot
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.figures.layout import Size, recipe
+from mha_viz.figures.layout.difference import signed
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import View
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.options import draws
 from tests.readings import reading
 from tests.waiting import PATIENCE
@@ -104,7 +108,7 @@ def test_the_notebook_of_a_research_session_runs(session: tuple[Path, list[Noteb
     assert len([data for data in shown if data.get("text/html", "").startswith("<iframe srcdoc=")]) == 3
     assert (folder / "pronoun.pdf").read_bytes().startswith(b"%PDF")
     assert "L1H1 (2-2)" in (folder / "pronoun.txt").read_text("utf-8")
-    assert mv.open_profile(folder / "profile").findings()
+    assert mv.load_profile(folder / "profile").findings()
 
 
 # ---- Saving ----------------------------------------------------------------------------------------------
@@ -155,6 +159,33 @@ def test_what_cannot_be_saved_says_so_and_leaves_nothing(tmp_path: Path, name: s
     with pytest.raises(ExportError):
         reading().grid().save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def two_bars(theme: Theme) -> Chart:
+    bars = Bars(["a", "b"], [0.25, 0.5], theme.heads[0], name="share")
+    return Chart(theme, [bars], [Plot(Axis(), Axis())], 250, Margin(50, 10, 20, 30))
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        lambda a: a.heatmap("L1H1"),
+        lambda a: a.links("L1H1", special="hide"),
+        lambda a: a.grid(heads=[0, 1]),
+        lambda a: mv.compare([(a, "L1H1"), (a, "L0H1", "a name")], kind="links"),
+        lambda a: mv.difference((a, "L1H1"), (a, "L0H1")),
+        lambda a: mv.overlay(
+            mv.Attention.from_tensors(a.weights[:, :, :4, :4] * 0 + 0.25, ["0,0", "0,1", "1,0", "1,1"])
+        ),
+        lambda _: figure_api.chart(two_bars, "Two bars", "Of a test."),
+    ],
+)
+def test_a_figure_can_be_pickled_and_copied(figure: Callable[[Attention], figure_api.Figure]) -> None:
+    drawn = figure(reading())
+    before = pickle.loads(pickle.dumps(drawn))  # none of its drawings is made yet
+    files = [drawn.to_bytes(suffix) for suffix in (".svg", ".html", ".csv") if suffix in drawn.suffixes]
+    for other in (before, pickle.loads(pickle.dumps(drawn)), copy.copy(drawn), copy.deepcopy(drawn)):
+        assert [other.to_bytes(suffix) for suffix in (".svg", ".html", ".csv") if suffix in drawn.suffixes] == files
 
 
 def table(figure: figure_api.Figure) -> list[dict[str, str]]:
@@ -215,7 +246,9 @@ def test_everything_of_the_compared_heads_in_one_file() -> None:
         names = set(file.namelist())
         assert file.testzip() is None
         captions = file.read("captions.txt").decode()
-    assert {"comparison.html", "comparison.svg", "1-L0H0-heatmap.csv", "2-L1H2-links.pdf", "captions.txt"} <= names
+    assert {f"L0H0-L1H2_abababab.{suffix}" for suffix in ("html", "svg", "pdf", "png", "csv")} <= names
+    assert {"1_L0H0_abababab.csv", "2_L1H2-links_abababab.pdf", "captions.txt"} <= names
+    assert len(names) == 5 + 2 * (4 + 3) + 1
     assert not [name for name in names if "/" in name or name.startswith(".")]
     assert "L1H2 (2-3)" in captions
 
@@ -231,13 +264,15 @@ def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
     options = {"pin": "q5", "width_mm": 85, "look": "dark"}
     files = contents(figure_api.archive(panels, 60, "links", (1, 0), pin_of=2, **options))  # “animal” of the third
     shown = mv.compare(panels, kind="links", pin_of=2, diff=(1, 0), **options)
-    assert files["comparison.svg"] == shown.to_bytes(".svg")
-    assert files["comparison.png"] == shown.to_bytes(".png", 60)
-    assert files["comparison.html"] == shown.to_bytes(".html")
+    assert files["L3H1-L0H2-L1H1-links_the-animal-didnt-cross.svg"] == shown.to_bytes(".svg")
+    assert files["L3H1-L0H2-L1H1-links_the-animal-didnt-cross.png"] == shown.to_bytes(".png", 60)
+    assert files["L3H1-L0H2-L1H1-links_the-animal-didnt-cross.html"] == shown.to_bytes(".html")
     differs = mv.difference(panels[1], panels[0], **options | {"pin": "q2"})
-    assert files["difference.svg"] == differs.to_bytes(".svg")
-    assert files["difference.csv"] == differs.to_bytes(".csv")
-    assert files["1-L3H1-links.svg"] == tired.links(heads=["L3H1"], **options | {"pin": "q2"}).to_bytes(".svg")
+    assert files["L3H1-minus-L0H2_the-animal-didnt-cross.svg"] == differs.to_bytes(".svg")
+    assert files["L3H1-minus-L0H2_the-animal-didnt-cross.csv"] == differs.to_bytes(".csv")
+    assert files["1_L3H1-links_the-animal-didnt-cross.svg"] == tired.links(
+        heads=["L3H1"], **options | {"pin": "q2"}
+    ).to_bytes(".svg")
     assert (
         files["captions.txt"].decode().count("from “animal” are drawn")
         + files["captions.txt"].decode().count("of “animal” is outlined")
@@ -247,9 +282,9 @@ def test_the_archive_has_what_is_on_screen(minilm: Encoder) -> None:
 
 def test_a_png_that_is_too_large_is_left_out_of_the_archive_and_said_to_be() -> None:
     files = contents(figure_api.archive([(reading(words=(1,) * 10), "L0H0")], 2000, width_mm=178))
-    assert "1-L0H0-heatmap.png" not in files
-    assert "1-L0H0-heatmap.svg" in files
-    assert "There is no 1-L0H0-heatmap.png. At 2000 dpi" in files["captions.txt"].decode()
+    assert "1_L0H0_abababababababababab.png" not in files
+    assert "1_L0H0_abababababababababab.svg" in files
+    assert "There is no 1_L0H0_abababababababababab.png. At 2000 dpi" in files["captions.txt"].decode()
 
 
 def test_a_difference_holds_the_pin_of_either_panel_in_every_format(minilm: Encoder) -> None:
@@ -290,11 +325,12 @@ CALLS: list[tuple[Any, type[MhaVizError], str]] = [
     (lambda a: mv.compare([(a, "L0H0")], columns="2"), SettingError, "columns is"),
     (lambda a: mv.compare([(a, "L0H0")], columns=2.5), SettingError, "columns is"),
     (lambda a: mv.compare([(a, "L0H0")], pin_of=1), SettingError, "pin_of is"),
-    (lambda a: mv.compare([(a, "L0H0")], side="ab"), SettingError, "side is"),
+    (lambda a: mv.compare([(a, "L0H0")], side="ab"), SettingError, "side does not go with compare"),
     (lambda a: mv.compare([(a, "L0H0")] * 2, diff=(0, 2)), SettingError, "diff is"),
     (lambda a: mv.compare([(a, "L0H0")] * 2, diff=(1, 1)), SettingError, "two different panels"),
     (lambda a: mv.compare([(a, "L0H0")] * 2, diff="0-1"), SettingError, "diff is '0-1'"),
-    (lambda a: a.grid().to_bytes(".png", "300"), ExportError, "resolution is 300 dpi"),
+    (lambda a: a.grid().to_bytes(".png", "300"), ExportError, "resolution is '300' dpi. Expected a number"),
+    (lambda a: a.heatmap(0, 1, dpi=600), SettingError, r"dpi belongs to a file.* figure.save\("),
     (lambda a: a.grid().to_bytes(".png", None), ExportError, "resolution is None"),
     (lambda a: a.heatmap(heads=["8-10"]), UnknownHead, "not the name of a head"),
     (lambda a: a.heatmap(heads=[3]), UnknownHead, "not a head"),

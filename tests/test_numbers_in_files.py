@@ -19,18 +19,17 @@ import torch
 from safetensors.numpy import load as tensors_in
 
 import mha_viz as mv
-from mha_viz import exports
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.numbers import name_array, name_numbers
 from mha_viz.attention.steps import in_model
 from mha_viz.attention.tensors import between
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.cli import main
-from mha_viz.exports.shown import Shown
-from mha_viz.figure import kinds
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures import files, kinds
+from mha_viz.figures.files.shown import Shown
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import METHODS
 from mha_viz.request import TEXT as TEXT_METHOD
+from mha_viz.view.quantities import QUANTITIES
 from tests.oracles import attentions, plain
 from tests.packets import unpack, unpack_panels
 
@@ -72,11 +71,15 @@ def readings(minilm: Encoder) -> dict[str, Attention]:
     for how in METHODS:
         if how not in ("mean", "resample"):  # which read many sentences
             of = {"source": OTHER} if how == TEXT_METHOD else {}
-            made[f"ablated, {how}"] = mv.without(minilm, ["L0H2"], TEXT, method=how, **of)
+            made[f"ablated, {how}"] = mv.ablate(minilm, ["L0H2"], TEXT, method=how, **of)
     made["ablated, words, hidden"] = made["ablated, zero"].by_words().without_special()
     made["changed"] = minilm.through(TEXT, tap=Even)[0]
-    made |= {"norm": mv.norm_weighted(minilm, TEXT), "rollout": mv.rollout(a), "unexplained": mv.unexplained(a)}
-    made["gradient"] = mv.gradient_weighted(minilm, TEXT, other=OTHER)
+    made |= {
+        "norm": mv.quantities.norm_weighted(minilm, TEXT),
+        "rollout": mv.quantities.rollout(a),
+        "unexplained": mv.quantities.unexplained(a),
+    }
+    made["gradient"] = mv.quantities.gradient_weighted(minilm, TEXT, other=OTHER)
     assert {of.quantity for of in made.values()} == QUANTITIES.keys()
     made["half"] = mv.load("minilm", dtype="bfloat16").encode(TEXT)
     return made
@@ -149,21 +152,21 @@ def close(found: Cells, weights: Numbers, error: float = 1e-5) -> None:
 # ---- Readings --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", exports.suffixes())
+@pytest.mark.parametrize("suffix", files.suffixes())
 def test_what_a_saved_reading_calls_weight_the_model_computed(
     readings: dict[str, Attention], weights: Numbers, suffix: str
 ) -> None:
     for name, reading in readings.items():
-        found = of_reading(exports.to_bytes(reading, suffix), suffix, reading)
+        found = of_reading(files.to_bytes(reading, suffix), suffix, reading)
         assert bool(found) == is_computed(name), name
         close(found, weights, 0.02 if name == "half" else 1e-5)
 
 
-@pytest.mark.parametrize("suffix", exports.suffixes())
+@pytest.mark.parametrize("suffix", files.suffixes())
 def test_a_saved_reading_says_what_was_done_and_of_which_model(readings: dict[str, Attention], suffix: str) -> None:
     of_model = "sentence-transformers/all-MiniLM-L6-v2"
     for name, reading in readings.items():
-        data = exports.to_bytes(reading, suffix)
+        data = files.to_bytes(reading, suffix)
         if suffix == ".csv":
             rows, columns = in_table(data)[1:]
             number, dtype = name_numbers(reading.quantity, reading.made), ", bfloat16" * (name == "half")
@@ -203,7 +206,7 @@ FIGURES: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", exports.shown_suffixes())
+@pytest.mark.parametrize("suffix", files.shown_suffixes())
 @pytest.mark.parametrize("kind", FIGURES)
 def test_what_the_numbers_of_a_figure_call_weight_the_model_computed(
     readings: dict[str, Attention], weights: Numbers, kind: str, suffix: str
@@ -229,7 +232,7 @@ def test_panels_of_different_numbers_have_a_column_each(readings: dict[str, Atte
     np.testing.assert_array_equal(fields["panel2_weights_ablated"], other[HEAD])
 
 
-@pytest.mark.parametrize("suffix", exports.shown_suffixes())
+@pytest.mark.parametrize("suffix", files.shown_suffixes())
 def test_a_difference_says_what_its_numbers_are(readings: dict[str, Attention], suffix: str) -> None:
     for (one, first), (other, second) in combinations([("plain", readings["plain"]), ("hidden", readings["words"])], 2):
         data = mv.difference((first, HEAD), (second, HEAD), unit="words", special="rescale").to_bytes(suffix)
@@ -261,7 +264,7 @@ def test_by_words_and_rescaled_are_sums_and_means_of_the_model_s_weights(
 # ---- The command, pages and tables ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", exports.suffixes())
+@pytest.mark.parametrize("suffix", files.suffixes())
 @pytest.mark.parametrize(
     "asked", [[], ["--words"], ["--without-special"], ["--without", "L0H2"], ["--dtype", "float16"]]
 )
@@ -290,7 +293,7 @@ def test_the_data_of_a_page_say_what_its_numbers_are(readings: dict[str, Attenti
 
 
 def test_links_of_a_corpus_are_named_as_attention_between_words(toy: Encoder) -> None:
-    table = mv.search("grammar", "L1H2", "toy", relation="nsubj", most=3).table()
+    table = mv.roles.search_links("grammar", "L1H2", "toy", relation="nsubj", most=3).table()
     reading = toy.encode_words(table["sentence"][0].split())
     words = reading.by_words()
     query, key = (words.tokens.index(table[end][0]) for end in ("query", "key"))

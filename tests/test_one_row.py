@@ -24,6 +24,27 @@ def nearby(attention: Attention) -> PerHead:
     near = [np.trace(attention.weights, at, 2, 3) for at in range(-2, 3)]
     return np.sum(near, axis=0, dtype=np.float64) / len(attention.queries)
 '''
+ROW = '        Kind("idle", False, PATTERN, _idle),\n'
+FINDING = '''def _twice(seen: Seen, kind: str, least: float) -> Candidates:
+    """A word that is read twice."""
+    for at, word in enumerate(seen.words):
+        if word in seen.words[:at] and word.isalpha():
+            words = (f"{seen.every[0]} reads “", word, "” twice.")
+            yield Unusual(kind, seen.every[0], 1.0, math.inf, words, seen.pieces[at])
+
+
+'''
+FIND_FINDING = """
+import mha_viz as mv
+from mha_viz.analysis.unusual import unusual
+from tests.page_session import PageSession
+text = "dogs saw dogs ."
+said = [one for one in unusual(mv.load("toy").encode(text)) if one.kind == "twice"]
+assert said and "".join(said[0].words) == "L0H0 reads “dogs” twice.", said
+assert "twice" not in {one.kind for one in unusual(mv.load("toy").encode(text), quiet=True)}
+page = PageSession({"model": "toy", "text": text})
+assert "".join(said[0].words) in ["".join(one["words"]) for one in page.badges["unusual"]]
+"""
 PUBLISH = f"""
 import sys
 import mha_viz as mv
@@ -61,7 +82,7 @@ def test_what_is_added_in_one_place_is_found_everywhere(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the program in which somebody has added a measure as ARCHITECTURE.md says."""
+    """A copy of the program in which somebody has added a measure and a finding as ARCHITECTURE.md says."""
     copy = tmp_path_factory.mktemp("changed")
     for path in ROOT.iterdir():
         if path.name not in ("mha_viz", ".git"):
@@ -69,7 +90,17 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "mha_viz", copy / "mha_viz", ignore=shutil.ignore_patterns("__pycache__"))
     with (copy / "mha_viz" / "analysis" / "metrics.py").open("a", encoding="utf-8") as file:
         file.write(MEASURE)
+    unusual = copy / "mha_viz" / "analysis" / "unusual.py"
+    source = unusual.read_text("utf-8")
+    assert source.count(ROW) == 1
+    source = source.replace(ROW, f'{ROW}        Kind("twice", True, 0.0, _twice),\n')
+    unusual.write_text(source.replace("KINDS: Mapping", f"{FINDING}KINDS: Mapping", 1), "utf-8")
     return copy
+
+
+@pytest.mark.app
+def test_a_finding_is_added_in_one_file_and_said_on_the_page(changed: Path, tmp_path: Path) -> None:
+    run(FIND_FINDING, tmp_path, changed)
 
 
 @pytest.mark.app
@@ -87,14 +118,14 @@ def test_a_share_that_was_added_is_on_a_page_with_recipes_and_a_live_page_goes_o
     with served(tmp_path / "site") as (address, _):
         page.goto(address)
         live = page.locator("#live")
-        expect(live.locator(".marks > .recipe")).not_to_have_count(0)  # recipes are known here
         live.locator(".preview details.more > summary").click()
+        expect(live.locator(".rules > div")).not_to_have_count(0)  # recipes are known here
         named = live.locator(".preview dt").filter(has_text=LABEL)
         expect(named).to_be_visible()
         expect(named.locator("xpath=following-sibling::dd").last).to_contain_text("%")
-        page.get_by_label("Sentence").fill("The dog saw a bird.")
+        page.get_by_label("Sentence", exact=True).fill("The dog saw a bird.")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("status")).to_have_text("Read on this device: 8 pieces.")
+        expect(page.get_by_role("status")).to_have_text("Read on this device: 8 tokens.")
         expect(live.locator(".preview dt").filter(has_text="previous token")).to_be_visible()
         expect(named).to_have_count(0)  # no twin in JavaScript: not said of what is typed
     assert faults == []

@@ -12,7 +12,7 @@ from itertools import pairwise
 import plotly.graph_objects as go
 import pytest
 
-from mha_viz.figures import chart_plotly
+from mha_viz.figures.charts import chart_plotly
 from tests import lanes
 from tests.controls import Act, acts, every_two, first_of_each, there_and_back
 from tests.copies import children_are_copies
@@ -23,19 +23,29 @@ pytestmark = pytest.mark.usefixtures("no_hub", "empty_home", "silent_log")
 
 # The places in every run of the tests: those from which the walk goes there and back, and others.
 OFTEN = ("explore", "compare", "roles", "inside", "about")
-ONE_WAY = ("compare, published", "compare, the map", "roles, own file", "lab", "lab, the toy", "switch off, toy")
+ONE_WAY = ("compare, published", "roles, own file", "lab", "lab, the toy", "switch off, toy")
 ALIKE = ("inside_k", "costs_h", "costs_n", "pin_")  # as their neighbours
 # After these actions a page or view without some of the others is open: another page, the view for a class, a model
 # that is not here or ends the mode in which heads are off, a form, another quantity, another comparison or one without
 # form, a shorter list.
 LEAVING = (
-    *("class_", "lesson_", "mha_search.open", "mha_explorer.card", "roles_model", "roles_corpus", "replicate_file"),
-    *("show", "listed", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "guess", "ended", "switch_on"),
+    *(
+        "class_",
+        "lesson_",
+        "mha_search.open",
+        "mha_explorer.card",
+        "mha_explorer.why",
+        "roles_model",
+        "roles_corpus",
+        "replicate_file",
+    ),
+    *("show", "listed", "to_", "tour_first", "mha_compare.edit", "mha_sentence.model", "mha_player.next"),
+    *("guess", "ended", "switch_on"),
 )
 # These belong to a state that an action ends: an offer that was taken, a menu with one choice, the mode in which heads
 # are switched off, which ends with the last of them or with another model, and its lists, named after the heads that
 # are off; a replaced word, which ends with an edit.
-PASSING = ("tour_", "how", "proposals", "ended", "switch_on", "guess", "off", "all_on", "patched")
+PASSING = ("tour_", "how", "ended", "switch_on", "guess", "off", "all_on", "patched")
 
 
 @pytest.fixture(autouse=True)

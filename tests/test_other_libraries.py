@@ -47,7 +47,7 @@ if "transformer_lens" not in MISSING:
         named = tokenizer.convert_ids_to_tokens(ids[0])
         norms = mv.Attention.from_cache(cache, named, w_o=lens.W_O)
         assert norms.by_words().tokens == ours.encode(TEXT).by_words().tokens
-        assert norms.weights == pytest.approx(mv.norm_weighted(ours, TEXT).weights, abs=3e-6)
+        assert norms.weights == pytest.approx(mv.quantities.norm_weighted(ours, TEXT).weights, abs=3e-6)
 
 
 if "nnsight" not in MISSING:

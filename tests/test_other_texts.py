@@ -17,12 +17,12 @@ import mha_viz as mv
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus import grammar
 from mha_viz.errors import MhaVizError, SettingError
-from mha_viz.figures import recipe
-from mha_viz.models import other_texts
-from mha_viz.models.answers import question_about
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.gradients import gradient_weighted, importance
-from mha_viz.models.probe import place
+from mha_viz.figures.layout import recipe
+from mha_viz.models.intervening import other_texts
+from mha_viz.models.intervening.gradients import gradient_weighted, importance
+from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.probe import place
 from mha_viz.request import Request
 from mha_viz.study import effects
 from tests import oracles
@@ -52,7 +52,7 @@ def test_another_text_is_that_of_hooks(family: str, tiny: Tiny, tiny_folder: Cal
         model(**inputs[1])
         weights = oracles.attentions(model, model(**inputs[0], output_attentions=True))
     hook.remove()
-    ours = mv.without(tiny(family), [HEAD], TEXT, method="text", source=SOURCE)
+    ours = mv.ablate(tiny(family), [HEAD], TEXT, method="text", source=SOURCE)
     assert np.abs(ours.weights - torch.cat(weights).numpy()).max() <= 1e-5
     assert np.abs(ours.weights[2] - tiny(family).encode(TEXT).weights[2]).max() > 1e-3
     assert ours.made[1:] == (f"without L1H2: text “{SOURCE}”",)
@@ -99,22 +99,24 @@ def test_a_text_is_not_drawn_for_itself(tiny: Tiny) -> None:
 
 
 def test_special_tokens_take_other_outputs_where_sentences_have_none(tiny: Tiny) -> None:
-    reading = mv.without(tiny("gpt2"), ["L1H1"], "A cat<|endoftext|> is a dog.", method="resample")
+    reading = mv.ablate(tiny("gpt2"), ["L1H1"], "A cat<|endoftext|> is a dog.", method="resample")
     assert reading.text.special.count(True) == 1
     assert np.isfinite(reading.weights).all()
 
 
 def test_what_a_method_does_not_take_is_not_said_to_be_taken(toy: Encoder) -> None:
-    plain = mv.without(toy, [HEAD], TEXT)
-    assert mv.without(toy, [HEAD], TEXT, source="Another text.").key == plain.key
+    plain = mv.ablate(toy, [HEAD], TEXT)
+    assert mv.ablate(toy, [HEAD], TEXT, source="Another text.").key == plain.key
     with pytest.raises(SettingError, match="cannot be drawn from mean outputs"):
-        mv.effect("grammar", ["L0H0"], toy, method="resample", means=np.zeros((2, 4, 16), np.float32), most=2)
+        mv.corpus_ablation_effects(
+            "grammar", ["L0H0"], toy, method="resample", means=np.zeros((2, 4, 16), np.float32), most=2
+        )
 
 
 def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
     corpus, encoder = grammar.corpus(4), minilm
     forms = [sentence.forms for sentence in corpus.sentences]
-    measured = mv.effect(corpus, [HEAD], encoder, method="resample")
+    measured = mv.corpus_ablation_effects(corpus, [HEAD], encoder, method="resample")
     each, by = (
         [Request(words=words, method="resample") for words in forms],
         partial(effects.substitute, sentences=forms),
@@ -122,10 +124,10 @@ def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
     expected = np.mean([effects.lost_each(encoder, [[HEAD]], request, by).sentence[0] for request in each])
     assert measured.rows[0].effect == pytest.approx(expected, abs=1e-12)
     assert measured.method == "resample over grammar"
-    others = mv.effect(corpus, [HEAD], encoder, method="resample", means=grammar.corpus(4, seed=1))
+    others = mv.corpus_ablation_effects(corpus, [HEAD], encoder, method="resample", means=grammar.corpus(4, seed=1))
     assert others.rows[0].effect != measured.rows[0].effect
     with pytest.raises(SettingError, match="cannot take every sentence’s place"):
-        mv.effect(corpus, [HEAD], encoder, method="text")
+        mv.corpus_ablation_effects(corpus, [HEAD], encoder, method="text")
 
 
 @pytest.mark.parametrize(
@@ -140,11 +142,11 @@ def test_a_corpus_is_resampled_sentence_by_sentence(minilm: Encoder) -> None:
 )
 def test_what_outputs_cannot_be_taken_from_is_said(source: Any, says: str, minilm: Encoder) -> None:
     with pytest.raises(MhaVizError, match=says):
-        mv.without(minilm, [HEAD], TEXT, method="text", source=source)
+        mv.ablate(minilm, [HEAD], TEXT, method="text", source=source)
 
 
 def test_the_line_that_makes_a_reading_again_names_the_text(minilm: Encoder) -> None:
-    reading = mv.without(minilm, [HEAD], TEXT, method="text", source=SOURCE)
+    reading = mv.ablate(minilm, [HEAD], TEXT, method="text", source=SOURCE)
     names: dict[str, Any] = {"mv": mv}
     exec(recipe._reading("a", reading), names)
     assert names["a"].key == reading.key
@@ -154,14 +156,14 @@ def test_one_text_is_resampled_from_given_sentences(toy: Encoder) -> None:
     masked = "the dog [MASK] the girl ."
     sentences = [["the", "cat", "sees", "the", "boy", "."], ["the", "girl", "sleeps", "."]]
     asked = {"word": "sees", "method": "resample"}
-    ours = mv.effects(toy, masked, **asked, sentences=sentences)
+    ours = mv.ablation_effects(toy, masked, **asked, sentences=sentences)
     request = Request(text=masked, method="resample", question=question_about(toy, masked, word="sees"))
     by = partial(effects.substitute, sentences=sentences)
     assert (ours.sentence == effects.effects(toy, request, by=by).sentence).all()
-    assert (ours.sentence != mv.effects(toy, masked, **asked).sentence).any()
+    assert (ours.sentence != mv.ablation_effects(toy, masked, **asked).sentence).any()
     for name, given in {"means": "grammar", "source": masked}.items():
         with pytest.raises(SettingError, match=f"{name}= goes with the method"):
-            mv.effects(toy, masked, **asked, **{name: given})
+            mv.ablation_effects(toy, masked, **asked, **{name: given})
 
 
 # ---- In which of two texts --------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ def test_a_gradient_is_drawn_on_the_text_that_the_question_says(minilm: Encoder)
     assert second.key == swapped.key, "it says how it is made again"
     with pytest.raises(SettingError, match="needs the first as one text"):
         gradient_weighted(minilm, TEXT, "It is.", other=LONGER, off_in="second")
-    with pytest.raises(SettingError, match="“third” is none of two texts"):
+    with pytest.raises(SettingError, match="“third” is not one of the two texts"):
         question_about(minilm, TEXT, other=SOURCE, off_in="third")
 
 

@@ -14,9 +14,9 @@ from transformers import ViTConfig, ViTModel, WhisperConfig, WhisperModel
 
 import mha_viz as mv
 from mha_viz.attention import Attention
-from mha_viz.drawing.marks import POINTS_PER_MM, CellPicture
 from mha_viz.errors import SettingError, ShapeError
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.drawing.marks import POINTS_PER_MM, CellPicture
+from mha_viz.models.reading.encoder import Encoder
 
 ROWS, COLUMNS = 2, 3
 PLACES = [f"{row},{column}" for row in range(ROWS) for column in range(COLUMNS)]
@@ -37,7 +37,7 @@ def pictures(figure: mv.Figure) -> list[CellPicture]:
 def test_the_numbers_are_the_row_or_the_column_of_the_held_token() -> None:
     a = reading()
     for pin, of in (("q0", lambda w: w[0, 1:]), ("q3", lambda w: w[3, 1:]), ("k0", lambda w: w[1:, 0])):
-        figure = mv.over_image(a, columns=COLUMNS, pin=pin, layers=[1])
+        figure = mv.overlay(a, columns=COLUMNS, pin=pin, layers=[1])
         rows = json.loads(figure.to_bytes(".json"))["rows"]
         for row in rows:
             expected = of(a[row["layer"], row["head"]]).reshape(ROWS, COLUMNS)
@@ -50,11 +50,11 @@ def test_each_patch_is_coloured_by_its_weight_over_its_part_of_the_image() -> No
     weights = np.zeros((1, 1, 7, 7), np.float32)
     weights[..., 1] = 1  # everything looks at the first patch
     a = Attention.from_tensors(weights, ["[CLS]", *PATCHES])
-    (bare,) = pictures(mv.over_image(a, columns=COLUMNS))
+    (bare,) = pictures(mv.overlay(a, columns=COLUMNS))
     assert bare.pixels.shape == (ROWS, COLUMNS, 3)
     assert bare.width / bare.height == pytest.approx(COLUMNS / ROWS)
     assert [tuple(bare.pixels[0, 0]), tuple(bare.pixels[1, 2])] == [(12, 44, 90), (245, 243, 238)]
-    (over,) = pictures(mv.over_image(a, DARK_LEFT, columns=COLUMNS))
+    (over,) = pictures(mv.overlay(a, DARK_LEFT, columns=COLUMNS))
     sharp = len(over.pixels) // ROWS
     blue, red = (over.pixels[..., colour].astype(int) for colour in (2, 0))
     seen = blue - red > 30
@@ -78,12 +78,12 @@ def test_each_patch_is_coloured_by_its_weight_over_its_part_of_the_image() -> No
     ids=["picture", "colour table", "transparent", "16 bits", "shares", "colours last", "colours first"],
 )
 def test_an_image_may_have_any_usual_form(image: Any) -> None:
-    usual, other = (pictures(mv.over_image(reading(), one, columns=COLUMNS))[0] for one in (DARK_LEFT, image))
+    usual, other = (pictures(mv.overlay(reading(), one, columns=COLUMNS))[0] for one in (DARK_LEFT, image))
     assert np.abs(usual.pixels.astype(int) - other.pixels).max() <= 1
 
 
 def test_it_is_saved_in_every_format_that_it_names() -> None:
-    figure = mv.over_image(reading(), DARK_LEFT, columns=COLUMNS, look="dark")
+    figure = mv.overlay(reading(), DARK_LEFT, columns=COLUMNS, look="dark")
     assert ".html" not in figure.suffixes
     for suffix in figure.suffixes:
         assert len(figure.to_bytes(suffix)) > 100
@@ -95,7 +95,7 @@ def test_it_is_saved_in_every_format_that_it_names() -> None:
         (None, {}, ShapeError, "6 patches do not form a square of 4 or 9. Give columns="),
         (None, {"columns": 4}, ShapeError, "6 patches do not form rows of 4"),
         (None, {"columns": 0}, ShapeError, "6 patches do not form rows of 0"),
-        (None, {"columns": 3, "pin": "q0k1"}, SettingError, "Hold one token"),
+        (None, {"columns": 3, "pin": "q0k1"}, SettingError, "Pin one token"),
         (None, {"columns": 3, "pin": "q9"}, SettingError, "there is no token 9"),
         (np.zeros((2, 2, 7)), {"columns": 3}, ShapeError, "an array of"),
         (np.full((2, 2), np.nan), {"columns": 3}, ShapeError, "not finite"),
@@ -105,13 +105,13 @@ def test_it_is_saved_in_every_format_that_it_names() -> None:
         ([[1], [1, 2]], {"columns": 3}, ShapeError, "different lengths"),
         (None, {"columns": "3"}, SettingError, "number of patches in a row"),
         (None, {"columns": True}, SettingError, "number of patches in a row"),
-        (None, {"columns": 3, "special": "hide"}, SettingError, "special has no effect"),
+        (None, {"columns": 3, "special": "hide"}, SettingError, "special does not go with overlay"),
         (None, {"columns": 3, "scale": "row"}, SettingError, "scale is 'row'"),
     ],
 )
 def test_what_does_not_fit_is_said(image: Any, options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        mv.over_image(reading(), image, **options)
+        mv.overlay(reading(), image, **options)
 
 
 @pytest.mark.parametrize("text", ["The animal was too tired today .", "4 9 16 25"])
@@ -119,16 +119,16 @@ def test_the_reading_of_a_text_has_no_patches(text: str, minilm: Encoder) -> Non
     read = minilm.encode(text)
     for one in (read, read.by_words()):
         with pytest.raises(ShapeError, match=r"are those of a text, such as .* and not patches.*named by number"):
-            mv.over_image(one, DARK_LEFT)
+            mv.overlay(one, DARK_LEFT)
     with pytest.raises(ShapeError, match="such as “the”"):
-        mv.over_image(Attention.from_tensors(np.ones((1, 1, 4, 4)) / 4, ["the", "cat", "sat", "down"]))
+        mv.overlay(Attention.from_tensors(np.ones((1, 1, 4, 4)) / 4, ["the", "cat", "sat", "down"]))
 
 
 def shown(names: list[str], **options: Any) -> list[list[float]]:
     """[row, column] from the first token, whose weights for the tokens are 1, 2, 3, … by their sum."""
     weights = np.arange(1, len(names) + 1, dtype=np.float32)
     a = Attention.from_tensors(np.tile(weights / weights.sum(), (1, 1, len(names), 1)), names)
-    rows = json.loads(mv.over_image(a, pin="q0", **options).to_bytes(".json"))["rows"]
+    rows = json.loads(mv.overlay(a, pin="q0", **options).to_bytes(".json"))["rows"]
     table = np.zeros((max(row["row"] for row in rows) + 1, max(row["column"] for row in rows) + 1))
     for row in rows:
         table[row["row"], row["column"]] = round(row["value"] * float(weights.sum()))
@@ -195,7 +195,7 @@ def test_patches_that_do_not_fill_a_grid_are_refused_with_both_numbers(
 def test_many_layers_fit_a_page_and_signs_are_said() -> None:
     signed = np.random.default_rng(0).normal(size=(12, 1, 7, 7)).astype(np.float32)
     a = Attention.from_tensors(signed, ["[CLS]", *PATCHES], quantity="gradient")
-    figure = mv.over_image(a, DARK_LEFT, columns=COLUMNS, max_height_mm=200)
+    figure = mv.overlay(a, DARK_LEFT, columns=COLUMNS, max_height_mm=200)
     assert figure.drawing.height <= 200 * POINTS_PER_MM
     assert sum(picture.pixels.size for picture in pictures(figure)) < 3 * 1600**2
     assert "Colour: 0 to ±each head's largest; the scale shows each over the image’s black" in figure.caption
@@ -216,7 +216,7 @@ def test_attention_of_transformers_vision_and_sound_is_read() -> None:
         seen = vision(torch.rand(1, 3, 48, 48), output_attentions=True).attentions
         heard = sound(torch.rand(1, 80, 40), decoder_input_ids=torch.tensor([[1, 5]]), output_attentions=True)
     a = Attention.from_cache(seen, ["[CLS]", *(f"{row},{column}" for row in range(3) for column in range(3))])
-    assert len(pictures(mv.over_image(a))) == 4
+    assert len(pictures(mv.overlay(a))) == 4
     assert a["L1H0"] == pytest.approx(seen[1][0, 0].numpy())
     frames = [f"{frame * 0.02:.2f} s" for frame in range(20)]
     crossed = Attention.from_cache(heard.cross_attentions, ["<s>", "▁The"], frames)

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis.described import described
 from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.shipped import described
+from mha_viz.app.widgets.parts import plain
 from mha_viz.cli import serve
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError
-from mha_viz.figures.glosses import rule_plainly
-from mha_viz.files.below import SETTING, files_below
-from mha_viz.models import catalog
+from mha_viz.figures.words.glosses import rule_plainly
+from mha_viz.files.assets import PROFILES, files_below
+from mha_viz.models.getting import catalog
 from mha_viz.study.own_profiles import own_profiles, unopened
-from mha_viz.ui.parts import plain
 from tests.few_sentences import read_few
 from tests.page_session import PageSession
 
@@ -40,7 +40,7 @@ def own(name: str) -> Profile:
 
 
 def visit(monkeypatch: pytest.MonkeyPatch, named: Path, **url: Any) -> PageSession:
-    monkeypatch.setenv(SETTING, str(named))
+    monkeypatch.setenv(PROFILES, str(named))
     read_few(monkeypatch)
     return PageSession(url, "pages/55_roles.py")
 
@@ -60,21 +60,21 @@ def test_recipes_beside_it_are_on_the_card_of_a_head(
     name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own.save(tmp_path / "profile")
-    recipes = mv.recipes(grammar.corpus(20), name)
+    recipes = mv.recipes.fit(grammar.corpus(20), name)
     explained = recipes.tables["explained"].assign(even=0.1)  # of random weights, which are even, nothing is said
     recipes = replace(recipes, tables={**recipes.tables, "explained": explained})
     recipes.save(tmp_path / "recipes")
     page = visit(monkeypatch, tmp_path, model=name, head="L0H1")
     of_head = next(recipe for recipe in described(recipes) if str(recipe.head) == "L0H1")
     words = of_head.words(rule_plainly)
-    assert words.endswith("%] unexplained")
-    assert f"Usually {plain(words)}." in page.said
+    assert "; no rule explains " in words
+    assert f"A{plain(words).removeprefix('a')}." in page.said
 
 
 def test_of_two_profiles_of_one_corpus_the_nearest_is_opened(
     name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SETTING, os.pathsep.join([str(tmp_path / "none"), str(tmp_path)]))
+    monkeypatch.setenv(PROFILES, os.pathsep.join([str(tmp_path / "none"), str(tmp_path)]))
     for folder in ("a/earlier", "new"):
         own.save(tmp_path / folder)
     assert own_profiles() == {name: [tmp_path / "new"]}
@@ -84,12 +84,12 @@ def test_what_is_not_opened_is_said_with_the_reason(
     name: str, own: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "is not a folder" in visit(monkeypatch, tmp_path / "none").said
-    assert "is no profile: no profile.json, which a study writes last" in visit(monkeypatch, tmp_path).said
+    assert f"There is no profile in “{tmp_path}”" in visit(monkeypatch, tmp_path).said
     replace(own, facts={**own.facts, "model": "/elsewhere/bert"}).save(tmp_path / "gone")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "profile.json").write_text(json.dumps(["another program's"]))
     said = visit(monkeypatch, tmp_path).said
-    assert f"{tmp_path / 'gone'}” is a profile of “/elsewhere/bert”, which is not opened: " in said
+    assert f"{tmp_path / 'gone'}” is a profile of “/elsewhere/bert”, which cannot be opened: " in said
     assert "“/elsewhere/bert” is not a model." in said
     assert f"{tmp_path / 'other' / 'profile.json'}” does not say which model was measured" in said
     monkeypatch.setenv(catalog.ACCESS, "here")  # visitors from elsewhere do not learn the names of folders
@@ -97,8 +97,8 @@ def test_what_is_not_opened_is_said_with_the_reason(
 
 
 def test_a_folder_of_recipes_alone_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mv.open_recipes("toy").save(tmp_path / "recipes")
-    monkeypatch.setenv(SETTING, str(tmp_path))
+    mv.recipes.load("toy").save(tmp_path / "recipes")
+    monkeypatch.setenv(PROFILES, str(tmp_path))
     assert [*unopened()] == []
 
 
@@ -116,17 +116,17 @@ def test_files_are_looked_for_however_deep_and_not_in_hidden_folders(
     (tmp_path / "a" / "back").symlink_to(tmp_path)
     assert files_below(tmp_path, "x.json") == [near, deepest]
     assert files_below(tmp_path / "none", "x.json") == []
-    monkeypatch.setattr("mha_viz.files.below.FOLDERS", 3)
+    monkeypatch.setattr("mha_viz.files.assets.MOST_FOLDERS", 3)
     assert files_below(tmp_path, "x.json") == [near]
 
 
 def test_a_server_is_given_recipes_by_an_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(SETTING, str(tmp_path / "none"))
-    mv.open_recipes("toy").save(tmp_path / "own" / "toy")
+    monkeypatch.setenv(PROFILES, str(tmp_path / "none"))
+    mv.recipes.load("toy").save(tmp_path / "own" / "toy")
     serve.name_folders(tmp_path / "own")
-    assert os.environ[SETTING] == os.pathsep.join([str(tmp_path / "own"), str(tmp_path / "none")])
+    assert os.environ[PROFILES] == os.pathsep.join([str(tmp_path / "own"), str(tmp_path / "none")])
     assert "none”, which MHA_VIZ_PROFILES names, is not a folder." in capsys.readouterr().err
-    with pytest.raises(CorpusError, match="holds no recipes that can be read"):
+    with pytest.raises(CorpusError, match="holds no readable recipes"):
         serve.name_folders(tmp_path / "none")

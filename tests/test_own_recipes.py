@@ -12,15 +12,14 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.analysis import described
+from mha_viz.analysis import shipped
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.known import recipes_of
-from mha_viz.files.assets import asset
-from mha_viz.files.below import SETTING
+from mha_viz.figures.words.known import recipes_of
+from mha_viz.files.assets import PROFILES, asset
 from mha_viz.request import Request
 from mha_viz.study.corpus_effects import EffectSettings, Measurement
 
@@ -35,25 +34,25 @@ def name(tiny_folder: Callable[[str], Path]) -> str:
 
 @pytest.fixture(scope="module")
 def own(name: str) -> Recipes:
-    return mv.recipes(replace(grammar.corpus(12), name="mine"), name)
+    return mv.recipes.fit(replace(grammar.corpus(12), name="mine"), name)
 
 
 @pytest.fixture
 def folder(own: Recipes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three folders below the one that the setting names."""
-    monkeypatch.setenv(SETTING, str(tmp_path / "all"))
+    monkeypatch.setenv(PROFILES, str(tmp_path / "all"))
     return own.save(tmp_path / "all" / "some" / "model" / "mine")
 
 
 def test_without_recipes_the_refusal_says_what_to_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = mv.load(name)
-    for act in (lambda: mv.read(model, UNEXPLAINED), lambda: mv.effects(model, TEXT, method="recipe")):
+    for act in (lambda: mv.read(model, UNEXPLAINED), lambda: mv.ablation_effects(model, TEXT, method="recipe")):
         with pytest.raises(
             SettingError, match=r"no recipes of the heads of .* in the app\. Name the folder that"
         ) as no:
             act()
         assert "--recipes DIR, or MHA_VIZ_PROFILES=DIR" in str(no.value)
-    monkeypatch.setenv(SETTING, "/nowhere")
+    monkeypatch.setenv(PROFILES, "/nowhere")
     with pytest.raises(SettingError, match=r"in the app or /nowhere\. Name the folder"):
         mv.read(model, UNEXPLAINED)
 
@@ -63,12 +62,12 @@ def test_they_are_found_however_deep_and_are_those_that_are_given(
 ) -> None:
     model = mv.load(name)
     given = mv.read(model, UNEXPLAINED, recipes=own).weights
-    assert np.array_equal(given, mv.unexplained(model.encode(TEXT), own).weights)
+    assert np.array_equal(given, mv.quantities.unexplained(model.encode(TEXT), own).weights)
     for named in (folder, *[*folder.parents][:3]):
-        monkeypatch.setenv(SETTING, f"/nowhere:{named}")
+        monkeypatch.setenv(PROFILES, f"/nowhere:{named}")
         np.testing.assert_allclose(mv.read(model, UNEXPLAINED).weights, given, atol=1e-6)
-    assert [head.head for head in described.of_heads(model.name, model.revision)] == [
-        head.head for head in described.described(own)
+    assert [head.head for head in shipped.of_heads(model.name, model.revision)] == [
+        head.head for head in shipped.described(own)
     ]
     shape = int(own.facts["layers"]), int(own.facts["heads"])
     assert recipes_of(model.name, model.revision, shape) is recipes_of(model.name, model.revision, shape) is not None
@@ -77,26 +76,29 @@ def test_they_are_found_however_deep_and_are_those_that_are_given(
 @pytest.mark.usefixtures("folder")
 def test_effects_of_heads_by_their_recipes_are_those_of_the_given_ones(name: str, own: Recipes, tmp_path: Path) -> None:
     model, corpus = mv.load(name), grammar.corpus(3, seed=8)
-    alone = [mv.effects(model, TEXT, method="recipe", recipes=one).sentence for one in (own, None)]
+    alone = [mv.ablation_effects(model, TEXT, method="recipe", recipes=one).sentence for one in (own, None)]
     np.testing.assert_allclose(*alone, atol=1e-6)
     other = "the cat slept"
     alone = [
-        mv.effects(model, TEXT, other=other, off_in="both", method="recipe", recipes=one).answer for one in (own, None)
+        mv.ablation_effects(model, TEXT, other=other, off_in="both", method="recipe", recipes=one).answer
+        for one in (own, None)
     ]
     np.testing.assert_allclose(*alone, atol=1e-6)
-    over = [mv.effect(corpus, ["L0H0"], name, method="recipe", recipes=one).table() for one in (own, None)]
+    over = [
+        mv.corpus_ablation_effects(corpus, ["L0H0"], name, method="recipe", recipes=one).table() for one in (own, None)
+    ]
     np.testing.assert_allclose(over[0]["effect"], over[1]["effect"], atol=1e-6)
     assert over[0]["effect"].abs().min() > 0
     with pytest.raises(SettingError, match="Recipes are given, and heads are switched off by zero"):
-        mv.effect(corpus, ["L0H0"], name, recipes=own)
+        mv.corpus_ablation_effects(corpus, ["L0H0"], name, recipes=own)
     # What is taken depends on them: with others, a measurement does not continue from it.
     settings = EffectSettings(Request(off=(mv.Head(0, 0),), method="recipe"), recipes=own)
-    run = Measurement(model, corpus, settings, file=tmp_path / "taken.npz")
+    run = Measurement(model, corpus, settings, folder=tmp_path / "parts")
     [*run.sentences()]
-    assert Measurement(model, corpus, settings, file=run._file).taken.read == 3
+    assert Measurement(model, corpus, settings, folder=tmp_path / "parts").taken.read == 3
     rows = own.tables["recipes"].assign(rule="everywhere", share=1.0, query_class="all").drop_duplicates()
     others = replace(own, tables={**own.tables, "recipes": rows})
-    assert Measurement(model, corpus, settings._replace(recipes=others), file=run._file).taken.read == 0
+    assert Measurement(model, corpus, settings._replace(recipes=others), folder=tmp_path / "parts").taken.read == 0
 
 
 def test_those_of_other_weights_are_not_used_and_said(name: str, own: Recipes, folder: Path) -> None:
@@ -111,8 +113,8 @@ def test_those_of_other_weights_are_not_used_and_said(name: str, own: Recipes, f
 def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) -> None:
     model = mv.load(name)
     (folder / "recipes.csv").write_text("layer,head\n")
-    assert described.of_heads(model.name, model.revision) == ()
-    with pytest.raises(CorpusError, match=r"holds no recipes that can be read: recipes.csv is not as it was written"):
+    assert shipped.of_heads(model.name, model.revision) == ()
+    with pytest.raises(CorpusError, match=r"holds no readable recipes: recipes.csv is not as it was written"):
         mv.read(model, UNEXPLAINED)
     (folder / "recipes.json").write_text("[1]")
     with pytest.raises(SettingError, match="no recipes of the heads"):
@@ -121,13 +123,13 @@ def test_damaged_ones_are_said_by_who_needs_them_alone(name: str, folder: Path) 
 
 def test_those_that_come_with_the_app_stay_for_other_models(own: Recipes, folder: Path) -> None:
     toy = mv.load("toy")
-    assert described.find_recipes("toy", toy.revision) is described.shipped("toy", toy.revision)
+    assert shipped.find_recipes("toy", toy.revision) is shipped.shipped("toy", toy.revision)
     shutil.copytree(asset("recipes") / "toy", folder / "toy")
-    own_toy = described.find_recipes("toy", toy.revision)
+    own_toy = shipped.find_recipes("toy", toy.revision)
     assert own_toy is not None
-    assert own_toy is not described.shipped("toy", toy.revision)
+    assert own_toy is not shipped.shipped("toy", toy.revision)
     with pytest.raises(SettingError, match=r"recipes of toy in .* are of other weights"):
-        described.of_model("toy", "elsewhere")
+        shipped.of_model("toy", "elsewhere")
 
 
 @pytest.mark.parametrize("how", ["option", "setting"])
@@ -144,15 +146,15 @@ def test_commands_take_them(
     model = ["--model", name]
     more = ["--recipes", str(folder)] if how == "option" else []
     if how == "setting":
-        monkeypatch.setenv(SETTING, str(tmp_path))
+        monkeypatch.setenv(PROFILES, str(tmp_path))
     assert main(["attention", TEXT, *model, "--quantity", "unexplained", *more, "--out", str(file)]) == 0
-    left = mv.unexplained(mv.load(name).encode(TEXT), own).weights
-    np.testing.assert_allclose(mv.open_attention(file).weights, left, atol=1e-6)
+    left = mv.quantities.unexplained(mv.load(name).encode(TEXT), own).weights
+    np.testing.assert_allclose(mv.load_attention(file).weights, left, atol=1e-6)
     figure = ["figure", "heatmap", TEXT, *model, "--head", "L0H1", "--quantity", "unexplained", *more]
     assert main([*figure, "--out", str(tmp_path / "left.svg")]) == 0
     out = str(tmp_path / "effect.csv")
     assert main(["effect", str(corpus), *model, "--heads", "L0H0", "--method", "recipe", *more, "--out", out]) == 0
-    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.delenv(PROFILES, raising=False)
     capsys.readouterr()
     assert main(["effect", str(corpus), *model, "--heads", "L0H0", "--method", "recipe"]) != 0
     assert "(--recipes DIR, or MHA_VIZ_PROFILES=DIR)" in capsys.readouterr().err
@@ -161,10 +163,11 @@ def test_commands_take_them(
 
 
 def test_pages_are_sent_the_sentences_of_recipes_and_the_interval_of_each_explained_share() -> None:
-    sent, recipes = recipes_of("minilm", "", (6, 12)), mv.open_recipes("minilm")
+    sent, recipes = recipes_of("minilm", "", (6, 12)), mv.recipes.load("minilm")
     assert sent is not None
     assert sent["on"] == recipes.where
-    assert recipes.where == "every 7th sentence of en_ewt-ud-test, scored on every 6th sentence of en_gum-ud-dev"
+    chosen, scored = "every 7th sentence of UD English EWT test", "every 6th sentence of UD English GUM dev"
+    assert recipes.where == f"{chosen}, scored on {scored}"  # named as in roles
     bounds = recipes.tables["explained"][["other_low", "other_high"]].to_numpy()
     np.testing.assert_allclose([head["interval"] for head in sent["heads"]], bounds, atol=1e-4)
     of_one = replace(recipes, facts={"model": "a", "corpus": "b.conllu"})

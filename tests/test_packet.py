@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mha_viz.app.service.caches import first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import UnknownHead
-from mha_viz.figures.packet import (
+from mha_viz.figures.drawing.theme import THEMES
+from mha_viz.figures.layout.packet import (
     THUMB_BYTES,
     OpenHead,
     RankedLink,
@@ -25,10 +27,8 @@ from mha_viz.figures.packet import (
     quantised,
     thumbnails,
 )
-from mha_viz.figures.theme import THEMES
-from mha_viz.figures.view import View, block, units
+from mha_viz.figures.layout.view import View, block, units
 from mha_viz.text import Token, TokenizedText, clean
-from mha_viz.ui.caches import first_reading
 from tests import hostile, lanes
 from tests.packets import matrix, unpack
 from tests.page_scripts import ask_packet

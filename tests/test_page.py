@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import mha_viz as mv
 from mha_viz.attention import Attention, Head
-from mha_viz.exports.page import embedded, packed, page
-from mha_viz.figures.packet import packet
+from mha_viz.figures.files.page import embedded, packed, page
+from mha_viz.figures.layout.packet import packet
 from mha_viz.options import AnyFigure
 from tests import hostile
 from tests.page_scripts import ask_packet
@@ -102,7 +102,7 @@ def test_one_head_alone_opens_as_it_was_asked_for(tab: Tab, tmp_path: Path, kind
     expect(page_.locator(gone)).to_be_hidden()
     expect(page_.locator("#caption")).to_have_text(figure.caption)
     assert tab.colours(f".{'heat' if kind == 'heatmap' else kind} canvas") > 3
-    expect(page_.locator(".note")).to_contain_text("was hidden before rescaling")
+    expect(page_.locator(".note")).to_contain_text("went to hidden tokens before rescaling")
     if kind == "heatmap":  # a small matrix: what its rows and columns are stands together over it
         words = page_.locator(".heat .ends > *")
         rows, columns = (words.nth(i).bounding_box() for i in (0, 1))
@@ -115,7 +115,9 @@ def test_a_reading_without_special_tokens_never_claims_that_nothing_is_hidden(ta
     attention = reading(3, 4).without_special()
     page_ = tab.open(saved(attention.heatmap(2, 3, unit="pieces"), tmp_path))
     share = 100 * attention.hidden[2, 3].mean()
-    expect(page_.locator(".note")).to_have_text(f"{share:.1f}% of this head’s attention was hidden before rescaling.")
+    expect(page_.locator(".note")).to_have_text(
+        f"{share:.1f}% of this head’s attention went to hidden tokens before rescaling."
+    )
 
 
 def test_attention_from_one_text_to_another_is_painted_and_pinned_on_both_sides(tab: Tab, tmp_path: Path) -> None:
@@ -216,7 +218,7 @@ def test_inside_a_notebook_the_page_lives_in_a_sandbox(tab: Tab, tmp_path: Path)
     frame = tab.page.frame_locator("iframe")
     expect(frame.locator(".one h2 code")).to_contain_text("L1H2")
     frame.locator(".drawing > summary").click()
-    frame.locator(".segments").get_by_text("pieces", exact=True).click()  # a change of view, without an address
+    frame.locator(".segments").get_by_text("tokens", exact=True).click()  # a change of view, without an address
     expect(frame.locator("input[value=pieces]")).to_be_checked()
 
 

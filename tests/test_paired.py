@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from mha_viz.attention import Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
-from mha_viz.models.loading import load
-from mha_viz.study.pointers import point
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
+from mha_viz.study.cases import Cases
+from mha_viz.study.paired import JudgedCases
+from mha_viz.study.plan import point
 from mha_viz.study.run import Progress
 
 CORPUS = grammar.corpus(130)
@@ -38,7 +42,7 @@ def measured() -> mv.Profile:
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_accuracies_are_those_of_the_profile(direction: str, measured: mv.Profile) -> None:
     by_head = accuracies(measured, "nsubj", direction)
-    (pair,) = mv.paired(CORPUS, "L1H2", "L0H0", "nsubj", direction, model="toy")
+    (pair,) = mv.roles.compare_heads(CORPUS, "L1H2", "L0H0", "nsubj", direction, model="toy")
     assert (pair.accuracy, pair.other_accuracy) == pytest.approx((by_head[Head(1, 2)], by_head[Head(0, 0)]))
     assert pair.difference == pair.accuracy - pair.other_accuracy
     assert pair.interval.low < pair.difference < pair.interval.high
@@ -57,20 +61,22 @@ def test_the_interval_is_that_of_a_loop_over_the_words() -> None:
     assert len({sentence.document for sentence in CORPUS.sentences}) == 130
     draws = np.random.default_rng(0).integers(0, 130, (2000, 130)).tolist()
     differences = [sum(net[document] for document in draw) / sum(n[document] for document in draw) for draw in draws]
-    (pair,) = mv.paired(CORPUS, "L1H2", "L0H0", "nsubj", model="toy")
+    (pair,) = mv.roles.compare_heads(CORPUS, "L1H2", "L0H0", "nsubj", model="toy")
     assert pair.n == n.sum()
     assert pair.documents == np.count_nonzero(n)
     assert pair.interval == pytest.approx(np.percentile(differences, (2.5, 97.5)).tolist(), abs=1e-12)
 
 
 def test_a_head_is_as_good_as_itself() -> None:
-    (pair,) = mv.paired(CORPUS, "L1H2", (1, 2), "nsubj", model="toy")
+    (pair,) = mv.roles.compare_heads(CORPUS, "L1H2", (1, 2), "nsubj", model="toy")
     assert (pair.difference, *pair.interval) == (0, 0, 0)
 
 
 def test_the_same_head_at_two_steps_of_a_training(measured: mv.Profile) -> None:
     seen: list[Progress] = []
-    (pair,) = mv.paired(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100", progress=seen.append)
+    (pair,) = mv.roles.compare_heads(
+        CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100", progress=seen.append
+    )
     after, before = (accuracies(one, "nsubj", "dep_to_head") for one in (measured, mv.profile(CORPUS, "toy@100")))
     assert (pair.accuracy, pair.other_accuracy) == (after[Head(1, 2)], before[Head(1, 2)])
     assert (pair.one.model, pair.other.model) == ("toy", "toy@100")
@@ -81,33 +87,68 @@ def test_the_same_head_at_two_steps_of_a_training(measured: mv.Profile) -> None:
 def test_a_sentence_that_one_model_cannot_read_is_no_case_of_either(monkeypatch: pytest.MonkeyPatch) -> None:
     from mha_viz.study import paired as room
 
-    whole, blocks = mv.paired(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100")[0], room.word_blocks
+    whole, blocks = (
+        mv.roles.compare_heads(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100")[0],
+        room.word_blocks,
+    )
     monkeypatch.setattr(
         room,
         "word_blocks",
-        lambda encoder, corpus: (one for one in blocks(encoder, corpus) if "@" not in encoder.name or one[0]),
+        lambda encoder, some: (
+            one for one in blocks(encoder, some) if "@" not in encoder.name or some[one[0]] is not CORPUS.sentences[0]
+        ),
     )
-    (pair,) = mv.paired(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100")
+    (pair,) = mv.roles.compare_heads(CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100")
     first = sum(word.relation == "nsubj" for word in CORPUS.sentences[0].words)
     assert pair.n == whole.n - first < whole.n
 
 
+def test_a_comparison_continues_with_the_model_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare = partial(
+        mv.roles.compare_heads, CORPUS, "L1H2", "L1H2", "nsubj", model="toy", other_model="toy@100", resume=tmp_path
+    )
+    whole, cases, models = compare(), JudgedCases.cases, list[str]()
+    assert not [*tmp_path.iterdir()]
+
+    def stopped(self: JudgedCases, encoder: Encoder, numbered: Any) -> Cases:
+        models.append(encoder.name)
+        if models == ["toy", "toy", "toy@100"]:
+            raise KeyboardInterrupt
+        return cases(self, encoder, numbered)
+
+    monkeypatch.setattr(JudgedCases, "cases", stopped)
+    monkeypatch.setattr(JudgedCases, "size", 65)
+    monkeypatch.setattr("mha_viz.study.cases.FIRST_SIZE", 65)
+    with pytest.raises(KeyboardInterrupt):
+        compare()
+    assert compare() == whole
+    assert models == ["toy", "toy", "toy@100", "toy@100", "toy@100"]
+
+
+def test_the_first_step_is_short() -> None:
+    seen = list[Progress]()
+    mv.roles.compare_heads(CORPUS, "L1H2", "L1H1", "nsubj", model="toy", progress=seen.append)
+    assert seen[0] == Progress(25, 130)
+    assert seen[1].done in (50, 75), "as many again, or twice as many if that was fast"
+    assert seen[-1] == Progress(130, 130)
+
+
 def test_without_documents_the_interval_speaks_of_these_cases_alone() -> None:
     unnamed = replace(CORPUS, sentences=tuple(replace(one, document="") for one in CORPUS.sentences))
-    (pair,) = mv.paired(unnamed, "L1H1", "L0H0", "nsubj", "head_row", model="toy")
+    (pair,) = mv.roles.compare_heads(unnamed, "L1H1", "L0H0", "nsubj", "head_row", model="toy")
     assert pair.documents == 1
     assert pair.interval.low < pair.difference < pair.interval.high
 
 
 def test_every_role_of_a_profile_beside_the_same_head_or_one_head() -> None:
-    toy = mv.open_profile("toy")
+    toy = mv.load_profile("toy")
     roles = [(f.head, f.detail) for f in toy.findings() if f.role == "syntax"]
-    table = mv.paired_roles(toy, CORPUS, "toy@100").table()
+    table = mv.roles.compare(toy, CORPUS, "toy@100").table()
     assert [*table.columns] == [*COLUMNS]
     heads = [Head(*map(int, pair)) for pair in table[["layer", "head"]].itertuples(index=False)]
     assert [*zip(heads, table["relation"] + " " + table["direction"], strict=True)] == roles
     assert (table["layer"] == table["other_layer"]).all()
-    beside = mv.paired_roles(toy, CORPUS, "toy", "L1H2")
+    beside = mv.roles.compare(toy, CORPUS, "toy", "L1H2")
     assert {pair.other.head for pair in beside} == {Head(1, 2)}
     assert {pair.difference for pair in beside if pair.one.head == (1, 2)} == {0}
     assert repr(beside) == repr(beside.table())
@@ -115,17 +156,17 @@ def test_every_role_of_a_profile_beside_the_same_head_or_one_head() -> None:
 
 def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(CorpusError, match="no case of vocative"):
-        mv.paired(CORPUS, "L1H1", "L0H0", "vocative", model="toy")
+        mv.roles.compare_heads(CORPUS, "L1H1", "L0H0", "vocative", model="toy")
     with pytest.raises(CorpusError, match="has no trees"):
-        mv.paired("repeats", "L1H1", "L0H0", "nsubj", model="toy")
-    with pytest.raises(SettingError, match="no direction"):
-        mv.paired(CORPUS, "L1H1", "L0H0", "nsubj", "down", model="toy")
+        mv.roles.compare_heads("repeats", "L1H1", "L0H0", "nsubj", model="toy")
+    with pytest.raises(SettingError, match="not a direction"):
+        mv.roles.compare_heads(CORPUS, "L1H1", "L0H0", "nsubj", "down", model="toy")
     with pytest.raises(UnknownHead, match="L9H0"):
-        mv.paired(CORPUS, "L1H1", "L9H0", "nsubj", model="toy")
+        mv.roles.compare_heads(CORPUS, "L1H1", "L9H0", "nsubj", model="toy")
     with pytest.raises(CorpusError, match="no roles of syntax"):
-        mv.paired_roles(replace(mv.open_profile("toy"), tables={}), CORPUS, "toy")
+        mv.roles.compare(replace(mv.load_profile("toy"), tables={}), CORPUS, "toy")
     with pytest.raises(SettingError, match="not a profile"):
-        mv.paired_roles("toy", CORPUS, "toy")  # type: ignore[arg-type]
+        mv.roles.compare("toy", CORPUS, "toy")  # type: ignore[arg-type]
 
 
 # ---- The command -----------------------------------------------------------------------------------------------------
@@ -141,7 +182,7 @@ def test_the_command_compares_the_heads_of_roles_with_another_step(
     assert "subject → its verb (nsubj)" in first
     assert "+63.5" in first
     assert over == "The 95% intervals on grammar are over 161 to 400 documents, or blocks of them."
-    assert last == "toy beside toy@100: the interval leaves out 0 for 7 of 7 roles."
+    assert last == "toy beside toy@100: the interval excludes 0 for 7 of 7 roles."
     table = pd.read_csv(out)
     assert [*table.columns] == [*COLUMNS]
     assert table["difference"][0] == pytest.approx(0.635, abs=1e-3)
@@ -151,7 +192,7 @@ def test_the_command_compares_the_heads_of_roles_with_another_step(
     ("code", "more", "words"),
     [
         (3, ["--beside", "toy/L9H9"], "L9H9 does not exist"),
-        (2, ["--beside", "toy", "--workers", "2"], "--beside is measured in this process"),
+        (2, ["--beside", "toy", "--workers", "2", "--cluster", "tcp://here:1"], "are both given"),
     ],
 )
 def test_what_the_command_refuses(code: int, more: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.distance import divergence
+from mha_viz.app.service.caches import first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.figures.difference import levels, signed
-from mha_viz.figures.panels import Panel, pack
-from mha_viz.figures.view import View, block, shades, units
+from mha_viz.figures.layout.difference import levels, signed
+from mha_viz.figures.layout.panels import Panel, pack
+from mha_viz.figures.layout.view import View, block, shades, units
 from mha_viz.text import Token, TokenizedText, align, clean
-from mha_viz.ui.caches import first_reading
 from tests import hostile, lanes
 from tests.packets import unpack_panels
 from tests.page_scripts import ask_panels

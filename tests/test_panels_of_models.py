@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mha_viz.app.service.caches import first_reading
 from mha_viz.attention import Head
-from mha_viz.figures.panels import Panel, pack
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui.caches import first_reading
+from mha_viz.figures.layout.panels import Panel, pack
+from mha_viz.models.reading.encoder import Encoder
 from tests.packets import unpack_panels
 from tests.page_scripts import ask_panels
 from tests.sentences import TIRED

@@ -24,12 +24,13 @@ from mha_viz.errors import (
     SettingError,
     TextError,
 )
-from mha_viz.figures.effects import head_grid
-from mha_viz.figures.theme import DARK
+from mha_viz.figures.charts.effects import head_grid
+from mha_viz.figures.drawing.theme import DARK
 from mha_viz.files.assets import asset
-from mha_viz.models import ablation, answers, other_texts, patching
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.probe import place
+from mha_viz.models.intervening import ablation, other_texts, patching
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.probe import place
 from mha_viz.numerals import percent
 from tests import oracles
 
@@ -76,7 +77,7 @@ def by_hand(stack: Any, whole: Any, texts: list[Any], shape: tuple[int, int], sc
 
 
 def test_the_toy_s_coreference_head_carries_who_is_meant(toy: Any) -> None:
-    patched = mv.patch(toy, GIRL, BOY)
+    patched = mv.activation_patching(toy, GIRL, BOY)
     assert patched.score == "log p of “she” minus log p of “he”"
     assert patched.before > 0 > patched.after
     table = patched.table()
@@ -97,7 +98,7 @@ def test_words_are_those_of_hooks_on_the_model_with_its_words(toy: Any) -> None:
         shares = by_hand(
             model.bert, model, texts, (2, 4), lambda out: float(out.logits[0, at, she] - out.logits[0, at, he])
         )
-    assert np.abs(mv.patch(toy, GIRL, BOY).shares - shares).max() <= 1e-4
+    assert np.abs(mv.activation_patching(toy, GIRL, BOY).shares - shares).max() <= 1e-4
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "opt", "deberta-v2"])
@@ -121,7 +122,7 @@ def test_sentence_vectors_are_those_of_hooks_in_float64(
             (encoder.layers, encoder.heads),
             lambda out: float((out.last_hidden_state[0].double().mean(0) - first) @ line / line.square().sum()),
         )
-    patched = mv.patch(encoder, *ENDS)
+    patched = mv.activation_patching(encoder, *ENDS)
     assert (patched.before, patched.after) == (pytest.approx(0, abs=1e-6), pytest.approx(1, abs=1e-6))
     assert np.abs(patched.shares - shares).max() <= 1e-4
 
@@ -137,19 +138,19 @@ def test_similarities_with_a_third_text_are_those_of_hooks(
         score = lambda out: float(torch.cosine_similarity(out.last_hidden_state[0].mean(0), vector, dim=0))  # noqa: E731
         shares = by_hand(model, model, texts, (tiny("bert").layers, tiny("bert").heads), score)
         before, after = (score(model(**text)) for text in texts)
-    patched = mv.patch(tiny("bert"), *ENDS, similar_to=third)
+    patched = mv.activation_patching(tiny("bert"), *ENDS, similar_to=third)
     assert (patched.before, patched.after) == (pytest.approx(before, abs=1e-6), pytest.approx(after, abs=1e-6))
     rounding = 5e-7 * (1 + np.abs(shares))  # in 32 bits, of a share's own change and of the whole one, which divides it
     assert (np.abs((patched.shares - shares) * (after - before)) <= rounding).all()
     assert patched.score == f"the cosine with “{third}”"
     with pytest.raises(SettingError, match="Both words and a text"):
-        mv.patch(tiny("bert"), *ENDS, similar_to=third, word="cat")
+        mv.activation_patching(tiny("bert"), *ENDS, similar_to=third, word="cat")
 
 
 def test_a_first_order_estimate_is_the_slope_of_the_exact_number(tiny: Callable[[str], Encoder]) -> None:
     """Of a head whose output moves only a little of the way."""
     encoder, step = tiny("bert"), 1e-2
-    patched = mv.patch(encoder, *ENDS)
+    patched = mv.activation_patching(encoder, *ENDS)
     mine, theirs = (other_texts.outputs(encoder, encoder.pieces(text)) for text in ENDS)
     by = ablation.substitute(encoder, "text", mine + np.float32(step) * (theirs - mine))
     ends = [encoder.states(text)[0].astype(np.float64).mean(0) for text in ENDS]
@@ -169,7 +170,7 @@ def test_words_of_other_pieces_are_aligned(minilm: Encoder) -> None:
     pieces = len(texts[1]) - len(texts[0]) + 1
     assert np.allclose(aligned[3, 3 : 3 + pieces], 1 / pieces)
     assert aligned[-1, -1] == 1
-    assert np.isfinite(mv.patch(minilm, "She was tired.", "She was extraterrestrial.").shares).all()
+    assert np.isfinite(mv.activation_patching(minilm, "She was tired.", "She was extraterrestrial.").shares).all()
 
 
 @pytest.mark.parametrize(
@@ -183,35 +184,37 @@ def test_words_of_other_pieces_are_aligned(minilm: Encoder) -> None:
 )
 def test_what_cannot_be_compared_is_refused(minilm: Encoder, texts: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
-        mv.patch(minilm, *texts)
+        mv.activation_patching(minilm, *texts)
 
 
 def test_answers_that_cannot_be_compared_are_refused(toy: Any) -> None:
     with pytest.raises(SettingError, match="The words to compare are both “she”"):
-        mv.patch(toy, GIRL, "The woman slept because [MASK] ran .", foil="she", word="she")
+        mv.activation_patching(toy, GIRL, "The woman slept because [MASK] ran .", foil="she", word="she")
     with pytest.raises(SettingError, match="token 5 in one text and token 2, another word"):
-        mv.patch(toy, GIRL, "The [MASK] slept because he ran .")
+        mv.activation_patching(toy, GIRL, "The [MASK] slept because he ran .")
     with pytest.raises(TextError, match="no \\[MASK\\]"):
-        mv.patch(toy, GIRL, BOY.replace("[MASK]", "he"))
+        mv.activation_patching(toy, GIRL, BOY.replace("[MASK]", "he"))
 
 
 def test_outputs_that_are_not_finite_are_refused(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other_texts, "of_text", lambda *_: np.full((2, 9, 4, 16), np.nan, np.float32))
     with pytest.raises(ReadingFailed, match="log p of “she” minus log p of “he” is not a finite number"):
-        mv.patch(toy, GIRL, BOY)
+        mv.activation_patching(toy, GIRL, BOY)
 
 
 def test_a_model_without_words_says_so_if_words_are_asked_for(minilm: Encoder) -> None:
-    assert mv.patch(minilm, "She was [MASK].", "He was [MASK].").score.startswith("where the sentence vector lies")
+    assert mv.activation_patching(minilm, "She was [MASK].", "He was [MASK].").score.startswith(
+        "where the sentence vector lies"
+    )
     with pytest.raises(ModelUnsupported, match="cannot predict words"):
-        mv.patch(minilm, "She was [MASK].", "He was [MASK].", word="tired")
+        mv.activation_patching(minilm, "She was [MASK].", "He was [MASK].", word="tired")
 
 
 def test_two_stacks_are_refused(tmp_path: Path) -> None:
     from tests import tiny_encoder_decoders
 
     with pytest.raises(NeedsOneStack):
-        mv.patch(mv.load(str(tiny_encoder_decoders.build("t5", tmp_path / "t5"))), *ENDS)
+        mv.activation_patching(mv.load(str(tiny_encoder_decoders.build("t5", tmp_path / "t5"))), *ENDS)
 
 
 def test_the_command_prints_heads_or_writes_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -229,11 +232,11 @@ def test_the_command_prints_heads_or_writes_a_table(capsys: pytest.CaptureFixtur
 def test_all_heads_are_estimated_by_one_pass_there_and_back(
     toy: Encoder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = mv.patch(toy, GIRL, BOY)
+    both = mv.activation_patching(toy, GIRL, BOY)
     forked, passes = ablation.forked, list[int]()
     with monkeypatch.context() as patched:
         patched.setattr(ablation, "forked", lambda *given: passes.append(given[1]) or forked(*given))
-        alone = mv.patch(toy, GIRL, BOY, exact=False)
+        alone = mv.activation_patching(toy, GIRL, BOY, exact=False)
         assert main(["patch", GIRL, BOY, "--model", "toy", "--estimate"]) == 0
     assert passes == [1, 1], "one head is taken alone, by the call and by the command"
     assert alone.checked == both.checked == Head(1, 1)
@@ -248,14 +251,14 @@ def test_all_heads_are_estimated_by_one_pass_there_and_back(
     assert printed[3].split(" ", 2)[2].startswith("to first order ")
     assert printed[-2] == f"The largest estimate, of L1H1 (2-2), is 82.4%; computed exactly, {exact}."
     with pytest.raises(SettingError, match="Paths have no first-order estimate"):
-        mv.patch(toy, GIRL, BOY, to="L1H1", exact=False)
+        mv.activation_patching(toy, GIRL, BOY, to="L1H1", exact=False)
 
 
 def test_estimates_that_do_not_hold_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
     """Saturated softmaxes have a slope that says little."""
     texts = "again boy bring bird busy again", "box boy bring bird busy again"
     repeater = mv.load("repeater")
-    both, alone = mv.patch(repeater, *texts), mv.patch(repeater, *texts, exact=False)
+    both, alone = mv.activation_patching(repeater, *texts), mv.activation_patching(repeater, *texts, exact=False)
     assert both.correlation < 0
     assert both.shares.max() > 0.9 > 0.25 > both.estimated.max()
     assert alone.checked is not None
@@ -263,21 +266,21 @@ def test_estimates_that_do_not_hold_are_called_so(capsys: pytest.CaptureFixture[
     assert alone.is_far_off
     assert main(["patch", *texts, "--model", "repeater", "--estimate"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert "is 22.0%; computed exactly, 35.6%: too far off to rely on the estimates" in said[-2]
-    assert "one that carries much may have a small estimate" in said[-1]
+    assert "is 22.0%; computed exactly, 35.6%: the estimates are unreliable here" in said[-2]
+    assert "an important one may have a small estimate" in said[-1]
 
 
 def test_answers_that_do_not_differ_are_refused_and_those_that_hardly_do_are_said(
     toy: Encoder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not mv.patch(toy, GIRL, BOY).hardly_differs
+    assert not mv.activation_patching(toy, GIRL, BOY).hardly_differs
     with monkeypatch.context() as patched:
         patched.setattr("mha_viz.attention.answers.LITTLE", 10.0)
         assert main(["patch", GIRL, BOY, "--model", "toy"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "The two answers hardly differ: shares of so little say little."
+    assert capsys.readouterr().out.splitlines()[-1] == "The two answers hardly differ, so these shares mean little."
     monkeypatch.setattr(patching, "SAME", 10.0)
     with pytest.raises(SettingError, match="Both texts have the same answer: log p of “she” minus log p of “he”"):
-        mv.patch(toy, GIRL, BOY)
+        mv.activation_patching(toy, GIRL, BOY)
 
 
 def test_a_share_below_zero_is_written_in_the_ink_of_zero() -> None:

@@ -20,10 +20,11 @@ from mha_viz.attention.answers import SIDES
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported, SettingError, UnknownHead
 from mha_viz.heads import Head
-from mha_viz.models import answers, paths
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
-from mha_viz.models.probe import place
+from mha_viz.models.intervening import paths
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
+from mha_viz.models.reading.probe import place
 from tests import lanes, oracles
 
 ENDS = ("A cat is a dog.", "A dog is a cat.")
@@ -113,7 +114,7 @@ def test_paths_are_those_of_hooks_in_float64(
     model, tokenizer = oracles.plain(tiny_folder(family))
     model, texts = deepcopy(model).double(), [tokenizer(text, return_tensors="pt") for text in ENDS]
     for side in SIDES:
-        ours = mv.patch(encoder, *ENDS, to=(encoder.layers - 1, TO), side=side)
+        ours = mv.activation_patching(encoder, *ENDS, to=(encoder.layers - 1, TO), side=side)
         assert np.isnan(ours.shares[-1]).all()
         assert len(ours.table()) == (encoder.layers - 1) * encoder.heads
         hand = ByHand(model, side)
@@ -125,13 +126,16 @@ def test_paths_are_those_of_hooks_in_float64(
 def test_what_composition_names_is_the_path_that_carries_the_answer() -> None:
     """The induction heads of the repeater find their keys by what the head on the previous token wrote there."""
     model = mv.load("repeater")
-    largest = mv.why(model, ONCE).arrows().iloc[0]
+    largest = mv.explain_scores(model, ONCE).arrows().iloc[0]
     assert (largest["from"], largest["side"]) == ("L0H0", "key")
-    by_side = {side: mv.patch(model, ONCE, OTHERWISE, to=largest["to"], side=side).table()["share"] for side in SIDES}
+    by_side = {
+        side: mv.activation_patching(model, ONCE, OTHERWISE, to=largest["to"], side=side).table()["share"]
+        for side in SIDES
+    }
     assert {side: shares.abs().idxmax() for side, shares in by_side.items()}["key"] == "L0H0"
     assert by_side["key"]["L0H0"] > 10 * max(by_side[side].abs().max() for side in ("query", "value"))
     assert by_side["key"]["L0H0"] > 5 * by_side["key"].drop("L0H0").abs().max()
-    assert mv.patch(model, ONCE, OTHERWISE).shares[0, 0] > 0.9
+    assert mv.activation_patching(model, ONCE, OTHERWISE).shares[0, 0] > 0.9
 
 
 def rows_moved(encoder: Encoder, text: str, to: Head, side: str) -> dict[Head, float]:
@@ -163,7 +167,7 @@ def rows_moved(encoder: Encoder, text: str, to: Head, side: str) -> dict[Head, f
 def test_every_arrow_of_composition_is_a_path_that_moves_rows(name: str, text: str) -> None:
     encoder = one_stack(name)
     last = encoder.layers if lanes.everything else 2
-    arrows = {(of, to, side) for of, to, side, _ in mv.why(encoder, text).composed() if to.layer <= last}
+    arrows = {(of, to, side) for of, to, side, _ in mv.explain_scores(encoder, text).composed() if to.layer <= last}
     ends = product(sorted({to for _, to, _ in arrows}), ("query", "key"))
     drawn, others, above = [], [], []
     for to, side in ends:
@@ -182,21 +186,21 @@ def test_every_arrow_of_composition_is_a_path_that_moves_rows(name: str, text: s
 def test_paths_that_do_not_exist_are_refused(tiny: Callable[[str], Encoder]) -> None:
     encoder = tiny("bert")
     with pytest.raises(SettingError, match="No head is earlier than L0H1"):
-        mv.patch(encoder, *ENDS, to="L0H1", side="key")
+        mv.activation_patching(encoder, *ENDS, to="L0H1", side="key")
     with pytest.raises(SettingError, match=r"“keys” is not a side of a head.*query, key, value"):
-        mv.patch(encoder, *ENDS, to="L1H1", side="keys")
+        mv.activation_patching(encoder, *ENDS, to="L1H1", side="keys")
     with pytest.raises(SettingError, match="No head was named"):
-        mv.patch(encoder, *ENDS, side="key")
+        mv.activation_patching(encoder, *ENDS, side="key")
     with pytest.raises(UnknownHead):
-        mv.patch(encoder, *ENDS, to="L9H1", side="key")
+        mv.activation_patching(encoder, *ENDS, to="L9H1", side="key")
     with pytest.raises(ModelUnsupported, match=r"queries and keys of .* cannot be replaced"):
-        mv.patch(tiny("deberta-v2"), *ENDS, to="L1H1", side="key")
+        mv.activation_patching(tiny("deberta-v2"), *ENDS, to="L1H1", side="key")
 
 
 def test_the_command_prints_paths(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patch", ONCE, OTHERWISE, "--model", "repeater", "--to", "L1H2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].endswith("from the other text and reaches only the key of L1H2 (2-3):")
+    assert lines[1].endswith("restores, if it reaches only the key of L1H2 (2-3):")
     assert lines[2].startswith("L0H0 (1-1) 26.")
     assert len(lines) == 6
     assert main(["patch", ONCE, OTHERWISE, "--model", "repeater", "--side", "key"]) == 2

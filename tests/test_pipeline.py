@@ -14,13 +14,13 @@ import transformers
 from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES
 
 from mha_viz.errors import ModelUnsupported
-from mha_viz.models import pipeline
-from mha_viz.models.catalog import CATALOG
-from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.folder import check_folder
-from mha_viz.models.hub import local_folder
-from mha_viz.models.pipeline import check_added, check_sentencepiece, check_tokenizer, check_tokenizer_settings
+from mha_viz.models.getting import pipeline
+from mha_viz.models.getting.catalog import CATALOG
+from mha_viz.models.getting.folder import check_folder
+from mha_viz.models.getting.hub import local_folder
+from mha_viz.models.getting.pipeline import check_added, check_sentencepiece, check_tokenizer, check_tokenizer_settings
+from mha_viz.models.reading.encoder import Encoder
 from tests import lanes, tiny_models
 from tests.oracles import SENTENCE
 
@@ -262,7 +262,7 @@ def test_a_folder_with_such_a_tokenizer_is_never_opened(
         (tmp_path / path.name).write_bytes(path.read_bytes())
     content = json.loads((tmp_path / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps(content | ATTACKS[name]))
-    for opens in ("encoder.open_bert", "opening.open_folder"):
+    for opens in ("reading.encoder.open_plain", "reading.opening.open_folder"):
         monkeypatch.setattr(f"mha_viz.models.{opens}", lambda *_: pytest.fail("opened"))
     with pytest.raises(ModelUnsupported):
         Encoder.from_folder(tmp_path)

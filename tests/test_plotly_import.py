@@ -35,9 +35,9 @@ def tables():
 
 def chart():
     try:
-        from mha_viz.figures.chart_plotly import plotly
-        from mha_viz.figures.role_map import shares
-        from mha_viz.figures.theme import LIGHT
+        from mha_viz.figures.charts.chart_plotly import plotly
+        from mha_viz.figures.charts.role_map import shares
+        from mha_viz.figures.drawing.theme import LIGHT
         streamlit.plotly_chart(plotly(shares(["a"], [0.5], LIGHT)))
     except BaseException as error:
         errors.append(error)
@@ -63,12 +63,12 @@ def chart(number):
     try:
         barrier.wait()
         if number % 2:
-            from mha_viz.ui.studies import given
+            from mha_viz.app.service.studies import given
             profile = given("minilm").profiles[0]
-            from mha_viz.figures.role_map import role_map as draw
-        from mha_viz.figures.chart_plotly import plotly
-        from mha_viz.figures.role_map import role_map, shares
-        from mha_viz.figures.theme import LIGHT
+            from mha_viz.figures.charts.role_map import role_map as draw
+        from mha_viz.figures.charts.chart_plotly import plotly
+        from mha_viz.figures.charts.role_map import role_map, shares
+        from mha_viz.figures.drawing.theme import LIGHT
         if number % 2:
             plotly(role_map(profile.findings(), profile.heads(), None, LIGHT))
         else:
@@ -98,7 +98,7 @@ def test_charts_in_eight_threads_that_begin_together() -> None:
 
 
 def test_every_chart_on_a_page_can_grow_for_a_class() -> None:
-    for path in sorted((ROOT / "mha_viz" / "ui").rglob("*.py")):
+    for path in sorted((ROOT / "mha_viz" / "app").rglob("*.py")):
         source = path.read_text("utf-8")
         assert source.count("plotly_chart(") <= source.count("legible("), path
 
@@ -112,7 +112,7 @@ def test_plotly_is_imported_in_one_place() -> None:
         for name in _imported(node)
         if name.partition(".")[0] == "plotly"
     ]
-    assert set(importing) == {"mha_viz/figures/chart_plotly.py"}
+    assert set(importing) == {"mha_viz/figures/charts/chart_plotly.py"}
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -3,7 +3,6 @@ and what some of these browsers lack or draw otherwise is not used, or is only a
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from mha_viz.browser.bundle import FOLDER
 from mha_viz.browser.promise import PROMISED, VERSIONS
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
-TRIED = json.loads((Path(__file__).parent / "results" / "browsers.json").read_text("utf-8"))
 SOURCES = "\n".join(file.read_text("utf-8") for end in ("css", "js") for file in sorted(FOLDER.rglob(f"*.{end}")))
 # From which versions of the promised engines on a feature exists, as their lists of features say.
 FEATURES: dict[str, tuple[float, float, float]] = {
@@ -24,7 +22,6 @@ FEATURES: dict[str, tuple[float, float, float]] = {
     r"\d(lh)\b": (120, 109, 16.4),
     r"\d(dvh)\b": (101, 108, 15.4),
     r": subgrid\b": (71, 117, 16),
-    r"(?m)^ +\[aria-checked=\"true\"\] \+ button \{": (117, 120, 17.2),  # a rule inside a rule
     r"\bzoom:": (126, 1, 4),
     r"\(scripting: ": (113, 120, 17),
     r"\bOffscreenCanvas\(": (105, 69, 16.4),
@@ -49,11 +46,8 @@ def test_what_the_pages_use_is_in_every_promised_browser(feature: str) -> None:
         assert since <= promised, engine
 
 
-def test_the_readme_states_the_promise_and_what_was_tried() -> None:
-    assert f"should work from {VERSIONS} on" in README
-    for name, steps in TRIED["recorded"].items():
-        assert steps.pop("version") in README, name
-        assert set(steps.values()) == {"passed"}, name
+def test_the_readme_states_the_promise() -> None:
+    assert f"should work in {VERSIONS} and later" in README
 
 
 @pytest.mark.parametrize("feature", AVOIDED)

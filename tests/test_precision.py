@@ -17,19 +17,21 @@ import torch
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
 import mha_viz as mv
-from mha_viz.analysis.established import check
+from mha_viz.analysis.shipped import check
 from mha_viz.attention import Attention, Head
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.errors import CorpusError, ModelUnsupported, SettingError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.recipe import of_head
-from mha_viz.figures.view import View
-from mha_viz.models import ablation, answers, contributions, gradients, onnx
-from mha_viz.models.encoder import Encoder
+from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.view import View
+from mha_viz.models.decomposing import contributions
 from mha_viz.models.families import ENCODER_DECODERS, FAMILIES
-from mha_viz.models.loading import from_folder, one_stack
-from mha_viz.models.shards import of_other_type
+from mha_viz.models.intervening import ablation, gradients
+from mha_viz.models.reading import answers, onnx
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import from_folder, one_stack
+from mha_viz.models.reading.opening import of_other_type
 from mha_viz.request import DTYPES, Request, dtype_of, in_dtype
 from mha_viz.study import effects
 from mha_viz.study.cluster.tasks import WorkerModel, encoder_of
@@ -61,6 +63,14 @@ def half(tiny_folder: Folder) -> Callable[[str], Encoder]:
 
 
 # ---- how far numbers are from those in float32 -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "named"),
+    [(torch.bfloat16, "bfloat16"), (torch.float32, "float32"), (np.float16, "float16"), (np.dtype("f2"), "float16")],
+)
+def test_a_type_may_be_that_of_pytorch_or_numpy(dtype: Any, named: str) -> None:
+    assert mv.load("toy", dtype=dtype).dtype == named
 
 
 @pytest.mark.parametrize("dtype", HALVES)
@@ -131,8 +141,8 @@ def test_every_quantity_and_effect_is_near_that_in_float32(tiny: Tiny, half: Cal
             (
                 ablation.without(model, off, TEXT, method="uniform").weights,
                 model.states(TEXT),
-                mv.norm_weighted(model, TEXT).weights,
-                mv.gradient_weighted(model, TEXT, word="the").weights,
+                mv.quantities.norm_weighted(model, TEXT).weights,
+                mv.quantities.gradient_weighted(model, TEXT, word="the").weights,
                 contributions.direct(model, question, TEXT),
                 gradients.importance(model, question, TEXT),
                 effects.effects(model, request).answer,
@@ -147,10 +157,12 @@ def test_every_quantity_and_effect_is_near_that_in_float32(tiny: Tiny, half: Cal
 
 
 def test_patching_and_the_study_of_decoder_heads_take_such_models(half: Callable[[str], Encoder]) -> None:
-    patched = mv.patch(half("llama words"), TEXT, "The dog wasn't far.", word="the", foil="a")
+    patched = mv.activation_patching(half("llama words"), TEXT, "The dog wasn't far.", word="the", foil="a")
     assert np.isfinite(patched.shares).all()
     assert np.isfinite(patched.estimated).all()
-    exact, rounded = (mv.decoder_heads(mv.load("repeater", dtype=dtype), draws=5) for dtype in ("float32", "float16"))
+    exact, rounded = (
+        mv.find_induction_heads(mv.load("repeater", dtype=dtype), draws=5) for dtype in ("float32", "float16")
+    )
     assert {(role.head, role.measure) for role in rounded.roles()} == {
         (role.head, role.measure) for role in exact.roles()
     }
@@ -178,7 +190,7 @@ def test_a_reading_in_bfloat16_is_never_one_in_float32(
     assert "mv.load('gpt2', dtype='bfloat16').encode" in _recipe(rounded)
     assert "dtype" not in _recipe(exact)
     rounded.save(tmp_path / "reading.npz")
-    assert mv.open_attention(tmp_path / "reading.npz").key == rounded.key
+    assert mv.load_attention(tmp_path / "reading.npz").key == rounded.key
     untrained = half("gpt2").untrained(3)
     assert (untrained.dtype, untrained.revision) == ("bfloat16", "untrained, seed 3, bfloat16")
     assert "mv.load('gpt2', dtype='bfloat16').untrained(3).encode" in _recipe(untrained.encode(TEXT))
@@ -197,20 +209,20 @@ def test_results_name_the_type_and_are_compared_with_nothing_else(monkeypatch: p
     with pytest.raises(CorpusError, match="another revision of the model"):
         check({name: profile.facts[name] for name in ("model", "revision")}, exact.facts)
     with pytest.raises(SettingError, match="loaded in bfloat16, and this was measured in float32"):
-        mv.used_roles(exact, corpus, half, most=5)
-    assert len(mv.used_roles(profile, corpus, most=5).tables["used"])  # opens it in bfloat16
+        mv.roles.ablate(exact, corpus, half, most=5)
+    assert len(mv.roles.ablate(profile, corpus, most=5).tables["used"])  # opens it in bfloat16
     worker = WorkerModel.opened_by(half)
     assert (worker.dtype, encoder_of(worker).revision) == ("bfloat16", half.revision)
-    recipes = mv.recipes(corpus, half, most=20)
+    recipes = mv.recipes.fit(corpus, half, most=20)
     assert dtype_of(recipes.facts["revision"]) == "bfloat16"
-    assert mv.recipes(recipes, score=corpus, most=20).facts["revision"] == half.revision
+    assert mv.recipes.fit(recipes, score=corpus, most=20).facts["revision"] == half.revision
 
 
 @pytest.mark.app
 def test_the_command_reads_in_half_precision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     to = tmp_path / "a.npz"
     assert main(["attention", "the dog slept .", "--model", "toy", "--dtype", "bfloat16", "--out", str(to)]) == 0
-    assert dtype_of(mv.open_attention(to).revision) == "bfloat16"
+    assert dtype_of(mv.load_attention(to).revision) == "bfloat16"
     drawing = ["--head", "L0H0", "--dtype", "float16", "--caption", "--out", str(tmp_path / "a.svg")]
     assert main(["figure", "heatmap", "the dog slept .", "--model", "toy", *drawing]) == 0
     assert ", float16) reading" in capsys.readouterr().out
@@ -234,18 +246,18 @@ def test_what_is_computed_again_needs_float32(half: Callable[[str], Encoder]) ->
     for ask in (
         lambda: half("llama").trace(TEXT, layer=1),
         lambda: half("llama").score_parts(TEXT, (0, 0), 3, 1),
-        lambda: mv.why(half("llama"), TEXT),
+        lambda: mv.explain_scores(half("llama"), TEXT),
     ):
         with pytest.raises(ModelUnsupported, match=r"computed again in float32, and it was loaded in bfloat16\. Load"):
             ask()
 
 
 def test_a_page_that_reads_by_itself_needs_float32(half: Callable[[str], Encoder]) -> None:
-    with pytest.raises(ModelUnsupported, match="loaded in bfloat16, and a page reads in float32"):
+    with pytest.raises(ModelUnsupported, match="loaded in bfloat16, and a web page runs models in float32"):
         onnx.check(half("bert"))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "half", "FLOAT16", "", None, torch.float16])
+@pytest.mark.parametrize("dtype", ["int8", "half", "FLOAT16", "", None, float, torch.int8, np.float64])
 def test_other_types_are_refused(dtype: Any, tiny_folder: Folder) -> None:
     for opened in (lambda: mv.load("toy", dtype=dtype), lambda: from_folder(tiny_folder("bert"), dtype=dtype)):
         with pytest.raises(SettingError, match=r"dtype is .*Choose one of float32, float16, bfloat16"):

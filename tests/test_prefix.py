@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.app.url import address, comparison
+from mha_viz.app.url.comparison import Pin
 from mha_viz.attention.steps import steps_of
 from mha_viz.cli import main
 from mha_viz.errors import EmptyText, SettingError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.recipe import of_head
-from mha_viz.figures.view import View
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.view import View
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from mha_viz.request import FIELDS, Request
-from mha_viz.ui import address, comparison
-from mha_viz.ui.comparison import Pin
 from tests import tiny_encoder_decoders
 from tests.page_session import PageSession
 
@@ -86,7 +86,7 @@ def test_the_pieces_of_minilm_are_drawn_as_they_are_written(minilm: Encoder) -> 
 
 def test_a_long_text_is_cut_as_much_earlier(tiny: Callable[[str], Encoder]) -> None:
     model, text = tiny("bert"), "the animal " * 400
-    with pytest.warns(mv.TextCutWarning):
+    with pytest.warns(mv.errors.TextCutWarning):
         reading = model.encode(text, prefix=PREFIX)
     assert len(reading.text.tokens) == model.limit
     cut = reading.text.cut
@@ -108,7 +108,9 @@ def test_all_that_is_asked_of_a_text_takes_it(minilm: Encoder) -> None:
         np.testing.assert_allclose(reading.weights, mv.read(minilm, plain).weights, atol=1e-6)
         assert reading.request is not None
         assert reading.request.prefix == PREFIX
-    np.testing.assert_allclose(mv.effects(model, TEXT).sentence, mv.effects(minilm, whole).sentence, atol=1e-6)
+    np.testing.assert_allclose(
+        mv.ablation_effects(model, TEXT).sentence, mv.ablation_effects(minilm, whole).sentence, atol=1e-6
+    )
     left = mv.read(minilm, Request(text=TEXT, prefix=PREFIX, quantity="unexplained"))
     assert left.text.special[:3] == (True, True, True)
     code = of_head(left, "heatmap", [mv.Head(0, 0)], View(), Size(), "a.svg")
@@ -125,12 +127,12 @@ def test_it_is_in_links_commands_and_refused_where_it_has_no_meaning(
     assert FIELDS["prefix"].option == "--prefix"
     file = tmp_path / "a.npz"
     assert main(["attention", TEXT, "--prefix", PREFIX, "--out", str(file)]) == 0
-    assert mv.open_attention(file).request == request
+    assert mv.load_attention(file).request == request
     figure = ["figure", "heatmap", TEXT, "--prefix", PREFIX, "--head", "L0H0", "--caption"]
     assert main([*figure, "--out", str(tmp_path / "a.svg")]) == 0
     assert "after the prefix “query: ”" in capsys.readouterr().out
     t5 = mv.load(str(tiny_encoder_decoders.build("t5", tmp_path_factory.mktemp("t5"))))
-    with pytest.raises(SettingError, match=r"reads no prefix apart from its source. Write it into the text"):
+    with pytest.raises(SettingError, match=r"has no separate prefix. Write it into the text"):
         t5.encode(TEXT, prefix=PREFIX)
     with pytest.raises(SettingError, match="prefix does not go with part"):
         Request(text=TEXT, prefix=PREFIX, part="cross").checked()
@@ -143,7 +145,7 @@ def test_the_page_reads_it_and_its_findings_are_of_the_text_alone() -> None:
     reading = one_stack("minilm").encode(TEXT, prefix="cross street : ")
     assert header["tokens"] == list(reading.tokens)
     assert header["tokens"][1:4] == ["cross", "street", ":"]
-    assert "Compared heads" not in PageSession({"text": TEXT, "prefix": "x : "}, "pages/20_compare.py").said
+    assert "The texts of My heads" not in PageSession({"text": TEXT, "prefix": "x : "}, "pages/20_compare.py").said
     tray = comparison.write([Pin(Request("minilm", TEXT), mv.Head(0, 1))])
     heads = PageSession({"text": TEXT, "prefix": "x : ", "tray": tray}, "pages/20_compare.py")
-    assert "Compared heads read their texts without the prefix in this link." in heads.said
+    assert "The texts of My heads are read without the prefix in this link." in heads.said

@@ -10,13 +10,13 @@ from xml.etree import ElementTree as Tree
 import numpy as np
 from fontTools.ttLib import TTFont
 
-from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import fonts
-from mha_viz.exports.letters import _subset, rule
-from mha_viz.exports.preview import preview
-from mha_viz.figures.heatmap import heatmap
-from mha_viz.figures.view import View
+from mha_viz.figures import files
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.files.letters import _subset, rule
+from mha_viz.figures.files.preview import preview
+from mha_viz.figures.layout.heatmap import heatmap
+from mha_viz.figures.layout.view import View
 from tests import hostile
 from tests.readings import reading
 
@@ -46,7 +46,7 @@ def test_the_same_letters_are_the_same_bytes_and_name_their_licence() -> None:
 
 def test_it_is_the_file_but_for_the_letters() -> None:
     drawing = heatmap(reading(), Head(0, 0))
-    root, file = Tree.fromstring(preview(drawing)), Tree.fromstring(exports.drawing_bytes(drawing, ".svg"))
+    root, file = Tree.fromstring(preview(drawing)), Tree.fromstring(files.drawing_bytes(drawing, ".svg"))
     root.remove(root[0])
     assert Tree.canonicalize(Tree.tostring(root)) == Tree.canonicalize(Tree.tostring(file))
 

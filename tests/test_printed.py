@@ -11,17 +11,16 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from mha_viz import exports
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
-from mha_viz.figures import arcs
-from mha_viz.figures.difference import difference, levels, signed
-from mha_viz.figures.heatmap import DEEP, FAINT
-from mha_viz.figures.layout import Size
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.theme import GREY, LIGHT, THEMES, Theme, palette
-from mha_viz.figures.view import View
+from mha_viz.figures import files
+from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Rect, Text
+from mha_viz.figures.drawing.theme import GREY, LIGHT, THEMES, Theme, palette
+from mha_viz.figures.layout import Size, arcs
+from mha_viz.figures.layout.difference import difference, levels, signed
+from mha_viz.figures.layout.heatmap import DEEP, FAINT
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.view import View
 from tests import lanes
 from tests.readings import reading
 from tests.vision import SEEN, contrast, lightness, rgb, seen
@@ -33,11 +32,11 @@ H = Head(1, 2)
 
 
 def png(drawing: Drawing) -> npt.NDArray[np.uint8]:
-    return np.asarray(Image.open(io.BytesIO(exports.drawing_bytes(drawing, ".png", DPI))).convert("RGB"))
+    return np.asarray(Image.open(io.BytesIO(files.drawing_bytes(drawing, ".png", DPI))).convert("RGB"))
 
 
 def pdf(drawing: Drawing) -> npt.NDArray[np.uint8]:
-    page = pypdfium2.PdfDocument(exports.drawing_bytes(drawing, ".pdf"))[0]
+    page = pypdfium2.PdfDocument(files.drawing_bytes(drawing, ".pdf"))[0]
     return np.asarray(page.render(scale=DPI / 72).to_pil().convert("RGB"))
 
 
@@ -161,9 +160,7 @@ def test_the_lines_are_those_of_the_key_in_every_export() -> None:
     assert all(len(dashes) == 1 for dashes in by_colour.values())
     for one, other in combinations(by_colour.values(), 2):
         assert one != other
-    assert exports.drawing_bytes(drawing, ".svg").decode().count("stroke-dasharray") == sum(
-        bool(m.dash) for m in curves
-    )
+    assert files.drawing_bytes(drawing, ".svg").decode().count("stroke-dasharray") == sum(bool(m.dash) for m in curves)
 
 
 def test_one_head_alone_has_solid_lines() -> None:
@@ -177,7 +174,7 @@ def test_dashes_on_somebodys_axes_are_as_long_as_in_the_drawing() -> None:
     import matplotlib.pyplot as plt
 
     curve = Curve(((10, 20), (10, 20), (90, 20), (90, 20)), "#000000", 2, dash=(20, 10))
-    axes = exports.draw(Drawing(100, 40, (curve,)))
+    axes = files.draw(Drawing(100, 40, (curve,)))
     axes.figure.set_dpi(72)
     axes.figure.canvas.draw()
     row = np.asarray(axes.figure.canvas.buffer_rgba())[20, :, 0] < 128

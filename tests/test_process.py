@@ -21,8 +21,8 @@ from transformers.utils import logging as transformers_logging
 
 import mha_viz
 from mha_viz import process
-from mha_viz.models.encoder import Encoder
-from mha_viz.reader.__main__ import serve
+from mha_viz.app.service.reader.__main__ import serve
+from mha_viz.models.reading.encoder import Encoder
 from tests import tiny_models
 from tests.copies import Copy, Piped
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.app
 
 ROOT = Path(__file__).resolve().parent.parent
 
-RUN_WHEN_IMPORTED = {"mha_viz.cli.__main__", "mha_viz.serving.__main__"}
+RUN_WHEN_IMPORTED = {"mha_viz.cli.__main__", "mha_viz.app.serving.__main__"}
 
 
 def modules() -> list[str]:
@@ -110,41 +110,41 @@ class Step(NamedTuple):
 HEAVY = ("torch", "transformers", "huggingface_hub")
 STEPS = (
     Step("the package", "import mha_viz; assert set(mha_viz.__all__) <= {*dir(mha_viz)}", (*HEAVY, "streamlit")),
-    Step("a menu", "from mha_viz.models import catalog; catalog.offered()", (*HEAVY, "streamlit")),
+    Step("a menu", "from mha_viz.models.getting import catalog; catalog.offered()", (*HEAVY, "streamlit")),
     Step(
         "a model that comes along",
-        "from mha_viz.models import hub; assert hub.local_folder(catalog.CATALOG['minilm'])",
+        "from mha_viz.models.getting import hub; assert hub.local_folder(catalog.CATALOG['minilm'])",
         HEAVY,
     ),
     Step("a command", "import mha_viz.cli; mha_viz.cli.main(['models'])", HEAVY, is_prepared=True),
     Step(
         "a server",
-        "from mha_viz.serving import start; start._run = lambda *_: None; start.main([], standalone_mode=False)",
+        "from mha_viz.app.serving import start; start._run = lambda *_: None; start.main([], standalone_mode=False)",
         HEAVY,
         is_prepared=True,
     ),
     Step(
         "a first picture",
-        "from mha_viz.ui import frame, inference, request, download_panel; from mha_viz.ui.compare import page;"
-        "from mha_viz.ui.explore import gold, page",
+        "from mha_viz.app.widgets import frame, inference, request, download_panel;"
+        "from mha_viz.app.compare import page; from mha_viz.app.explore import gold, page",
         (*HEAVY, "pandas", "plotly.graph_objs._figure"),
     ),
     Step(
         "the bytes of a picture",
-        "from mha_viz.ui.caches import first_reading; from mha_viz.figures.packet import packet;"
+        "from mha_viz.app.service.caches import first_reading; from mha_viz.figures.layout.packet import packet;"
         "from mha_viz.attention import Head; packet(first_reading(), [Head(3, 1)])",
         HEAVY,
     ),
     Step(
         "a stored run",
-        "from mha_viz.training import apart, lab; from mha_viz.figures import training;"
+        "from mha_viz.lab import lab; from mha_viz.figures.charts import training;"
         "[row.statements(lab.stored(name)) for name, row in lab.EXPERIMENTS.items()]",
         HEAVY,
     ),
     Step(
         "a reading",
-        "from mha_viz.reader import verbs; from mha_viz.request import Request;"
-        " from mha_viz.ui.caches import ModelService;"
+        "from mha_viz.app.service.reader import verbs; from mha_viz.request import Request;"
+        " from mha_viz.app.service.caches import ModelService;"
         "assert ModelService().cached(verbs.read, Request('toy', 'the old cat slept')).result(60).layers == 2",
         HEAVY,
     ),
@@ -167,7 +167,7 @@ IN_TURN = """
 import contextlib, io, json, os, sys
 from types import SimpleNamespace
 settings, steps, given, written = json.loads(sys.argv[1])
-from mha_viz.reader import client
+from mha_viz.app.service.reader import client
 
 pipes = SimpleNamespace(stdin=os.fdopen(given, "wb"), stdout=os.fdopen(written, "rb"), poll=lambda: None)
 client.Reader._running = lambda self: (False, pipes)
@@ -205,8 +205,8 @@ def test_what_the_environment_says_is_left_alone(setting: str, monkeypatch: pyte
 
 
 def test_processes_that_are_started_get_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mha_viz.app.service.reader import client
     from mha_viz.process import apart
-    from mha_viz.reader import client
 
     for name in process.SETTINGS:
         monkeypatch.delenv(name, raising=False)

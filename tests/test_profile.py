@@ -17,7 +17,7 @@ from mha_viz.analysis.findings import AGREEMENT_ODD, BESIDE, DOCUMENTS, OTHER, R
 from mha_viz.analysis.profile import DEFINITIONS, HEADINGS, UNTRAINED, Profile, read_findings, read_profile
 from mha_viz.attention import Head
 from mha_viz.errors import CorpusError, CorpusMissing, ExportError
-from mha_viz.figures.role_words import standing_with_numbers
+from mha_viz.figures.words.role_words import standing_with_numbers
 from mha_viz.numerals import percent
 
 PROMISED = {
@@ -278,7 +278,7 @@ def test_a_role_without_an_interval_is_found_before_it_is_written() -> None:
 @pytest.mark.parametrize("text", ["", "layer,head\n", PROMISED["roles"] + "\nx" + LINE, PROMISED["roles"] + "\n1,0\n"])
 def test_findings_that_are_damaged(tmp_path: Path, text: str) -> None:
     (tmp_path / "roles.csv").write_text(text)
-    with pytest.raises(CorpusError, match="no roles that can be read"):
+    with pytest.raises(CorpusError, match="holds no readable roles"):
         read_findings(tmp_path)
 
 
@@ -308,7 +308,7 @@ DAMAGE = {
 def test_a_damaged_folder_is_named(tmp_path: Path, how: str) -> None:
     profile_of("entropy", "roles").write(tmp_path)
     DAMAGE[how](tmp_path)
-    with pytest.raises(CorpusError, match="holds no profile"):
+    with pytest.raises(CorpusError, match=r"holds no (readable )?profile"):
         read_profile(tmp_path)
 
 
@@ -330,13 +330,13 @@ def test_a_folder_or_a_file_that_is_no_profile(tmp_path: Path) -> None:
 def test_facts_that_lack_something_are_named(tmp_path: Path) -> None:
     profile_of("entropy").write(tmp_path)
     (tmp_path / "profile.json").write_text('{\n"a":')
-    with pytest.raises(CorpusError, match=r"can be read: profile\.json is not JSON, line 2\."):
+    with pytest.raises(CorpusError, match=r"holds no readable profile: profile\.json is not JSON, line 2\."):
         read_profile(tmp_path)
     (tmp_path / "profile.json").write_text("[]")
     with pytest.raises(CorpusError, match=r"profile\.json does not hold the facts of a profile\."):
         read_profile(tmp_path)
     (tmp_path / "profile.json").write_text("{}")
-    with pytest.raises(CorpusError, match=r"can be read: 'layers' is missing\. Measure it again"):
+    with pytest.raises(CorpusError, match=r"holds no readable profile: 'layers' is missing\. Measure it again"):
         read_profile(tmp_path)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.files.below import SETTING
+from mha_viz.app.roles import folder
+from mha_viz.files.assets import PROFILES
 from mha_viz.study.own_profiles import own_profiles
-from mha_viz.ui.roles import folder
 from tests.page_session import PageSession
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
@@ -24,13 +24,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What ``mha-viz profile a.txt --model toy@0 --model toy@400 --out …`` writes."""
     place = tmp_path_factory.mktemp("training")
     (place / "a.txt").write_text(TEXT, "utf-8")
-    mv.profiles([place / "a.txt"], ["toy@0", "toy@400", "toy"], out=place / "out")
+    mv.roles.profile_all([place / "a.txt"], ["toy@0", "toy@400", "toy"], out=place / "out")
     return place / "out"
 
 
 @pytest.fixture(autouse=True)
 def setting(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SETTING, str(measured))
+    monkeypatch.setenv(PROFILES, str(measured))
 
 
 def visit(**url: Any) -> PageSession:
@@ -45,7 +45,7 @@ def test_steps_of_one_training_are_models_whose_names_end_with_other_numbers() -
 
 def test_a_slider_goes_through_the_steps_and_keeps_the_head() -> None:
     page = visit(model="toy@400", head="L1H1")
-    assert "22 pieces" in page.said  # of the three sentences
+    assert "22 tokens" in page.said  # of the three sentences
     (slider,) = page.at.select_slider
     assert (slider.label, slider.options, slider.value) == ("Training step", ["0", "400"], 400)
     slider.set_value(0).run()
@@ -70,7 +70,7 @@ def test_a_damaged_profile_is_named(measured: Path, tmp_path: Path, monkeypatch:
     (broken / "profile.json").write_text(json.dumps(older | {"definitions": "another"}), "utf-8")
     (tmp_path / "other" / "x").mkdir(parents=True)
     (tmp_path / "other" / "x" / "profile.json").write_text("[]", "utf-8")
-    monkeypatch.setenv(SETTING, str(tmp_path))
+    monkeypatch.setenv(PROFILES, str(tmp_path))
     assert [*own_profiles()] == ["toy@0"]
     page = visit(model="toy@0", corpus=folder.CHOICE)
     assert "definitions another" in page.said
@@ -78,6 +78,6 @@ def test_a_damaged_profile_is_named(measured: Path, tmp_path: Path, monkeypatch:
 
 
 def test_without_the_setting_nothing_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(SETTING)
+    monkeypatch.delenv(PROFILES)
     assert own_profiles() == {}
     assert not visit(model="toy@0", corpus=folder.CHOICE).at.select_slider

@@ -11,10 +11,10 @@ from threading import Barrier
 import pytest
 
 from mha_viz.analysis.profile import Profile
+from mha_viz.app.service import profiles, studies
+from mha_viz.app.service.profiles import budget, made, mark_used, tidy
 from mha_viz.errors import SettingError
-from mha_viz.files import assets as assets
-from mha_viz.ui import profiles, studies
-from mha_viz.ui.profiles import budget, made, mark_used, tidy
+from mha_viz.files import assets
 
 HOUR = 3600
 
@@ -155,7 +155,7 @@ def test_where_nothing_can_be_written_there_is_no_folder(tmp_path: Path) -> None
 
 def test_a_class_that_comes_at_once_gets_one_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal ones would be correct, but every cache of one would be compared with the tables of both, in every visit."""
-    studies._given.cache_clear()
+    studies._load_given.cache_clear()
     together = Barrier(8)
 
     def ask(_: int) -> object:

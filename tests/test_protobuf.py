@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mha_viz.models import protobuf
-from mha_viz.models.protobuf import fields
+from mha_viz.models.getting import pipeline
+from mha_viz.models.getting.pipeline import fields
 
 
 class Counted(bytes):
@@ -38,7 +38,7 @@ def test_a_field_that_ends_after_the_file_is_refused(raw: bytes) -> None:
 
 
 def test_fields_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protobuf, "MOST_FIELDS", 3)
+    monkeypatch.setattr(pipeline, "MOST_FIELDS", 3)
     assert len(list(fields(b"\x08\x01" * 3))) == 3
     with pytest.raises(ValueError, match="more fields"):
         list(fields(b"\x08\x01" * 4))

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
+from mha_viz.app.widgets import download_panel
 from mha_viz.errors import ExportError, SettingError
-from mha_viz.figure import publication
-from mha_viz.figure.publication import MOST_REMARK, MOST_TITLE
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui import download_panel
+from mha_viz.figures import publication
+from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE
+from mha_viz.models.reading.encoder import Encoder
 from tests import hostile
 from tests.page_session import PageSession
 
@@ -92,4 +92,4 @@ def test_one_head_of_two_sentences_has_two_remarks_of_different_names() -> None:
     here.at.session_state["publish"] = True
     here.at.run()
     labels = [area.label for area in here.at.text_area]
-    assert labels == ["Introduction", "On panel 1, L3H1 (4-2)", "On panel 2, L3H1 (4-2)"]
+    assert labels == ["Introduction", "Remark on panel 1, L3H1 (4-2)", "Remark on panel 2, L3H1 (4-2)"]

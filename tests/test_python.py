@@ -18,16 +18,18 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.analysis import measures
+from mha_viz.analysis import metrics
 from mha_viz.analysis.metrics import METRICS, measure_all
 from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.sources import iterate
 from mha_viz.errors import CorpusError, EmptyText, ExportError, SettingError, TextError, UnknownHead
-from mha_viz.models import many, other_texts
-from mha_viz.models.capture import Tap
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.encoder_decoder import EncoderDecoder
+from mha_viz.models.intervening import other_texts
+from mha_viz.models.reading import encoder as many
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import EncoderDecoder
 from mha_viz.study import profiling
 from tests import lanes, tiny_models
 from tests.readings import reading
@@ -35,7 +37,7 @@ from tests.readings import reading
 if TYPE_CHECKING:
     from mha_viz.analysis.profile import Profile
     from mha_viz.figures.layout import Size
-    from mha_viz.figures.view import View
+    from mha_viz.figures.layout.view import View
     from mha_viz.study.run import Progress
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,8 +66,8 @@ def test_a_profile_is_the_command_s_and_opens_equal(
     profile = mv.profile(files[0], model=model, out=tmp_path / "python", progress=seen.append)
     assert [main(["profile", str(files[0]), "--model", model, "--out", str(tmp_path / "command")])] == [0]
     for name in ("python", "command"):
-        assert mv.open_profile(str(tmp_path / name)) == profile
-    again = mv.open_profile(profile.save(tmp_path / "saved"))
+        assert mv.load_profile(str(tmp_path / name)) == profile
+    again = mv.load_profile(profile.save(tmp_path / "saved"))
     assert again == profile
     assert hash(again) == hash(profile)
     for name, table in profile.tables.items():
@@ -90,9 +92,9 @@ def test_roles_that_two_corpora_establish_are_the_command_s(tmp_path: Path, monk
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     assert main(["profile", str(other), "--model", "toy", "--out", second]) == 0
     assert main(["profile", str(one), "--model", "toy", "--out", first, "--and", second]) == 0
-    written = mv.open_profile(first)
+    written = mv.load_profile(first)
     assert mv.profile(one, "toy", also=other, out=tmp_path / "python") == written
-    assert mv.open_profile(tmp_path / "python") == written
+    assert mv.load_profile(tmp_path / "python") == written
     established = [f for f in written.findings() if f.status == "established"]
     assert {("L1H3", "position"), ("L1H2", "syntax")} <= {(str(f.head), f.role) for f in established}
     assert {f.corpora for f in established} == {("2.conllu", "1.conllu")}
@@ -113,10 +115,10 @@ def test_a_profile_of_an_encoder_over_several_files(files: tuple[Path, Path], ti
     both = mv.profile([str(files[0]), files[1]], model=tiny("bert"))
     assert both.corpus == "a.conllu + b.txt"
     assert both.facts["counts"]["sentences"] == 5
-    sentences = [*mv.iterate(files[0]), *mv.iterate(files[1])]
-    assert [sentence.words for sentence in mv.iterate([*files])] == [sentence.words for sentence in sentences]
-    assert len({sentence.document for sentence in mv.iterate([files[0], files[0]])}) == 2
-    alone = mv.profile(mv.open_corpus(files[0]), model=tiny("bert"))
+    sentences = [*iterate(files[0]), *iterate(files[1])]
+    assert [sentence.words for sentence in iterate([*files])] == [sentence.words for sentence in sentences]
+    assert len({sentence.document for sentence in iterate([files[0], files[0]])}) == 2
+    alone = mv.profile(mv.read_corpus(files[0]), model=tiny("bert"))
     assert alone == mv.profile([files[0]], model=tiny("bert"))
 
 
@@ -138,10 +140,10 @@ def test_what_is_no_corpus_or_profile_is_said(files: tuple[Path, Path], tiny: Ti
         (lambda: mv.profile(3, model=tiny("bert")), CorpusError, "'3' is not a corpus. Give a path, a list of paths"),
         (lambda: mv.profile([], model=tiny("bert")), CorpusError, "is not a corpus"),
         (lambda: mv.profile(tmp_path / "gone.txt", model=tiny("bert")), CorpusError, "gone.txt cannot be read"),
-        (lambda: mv.open_corpus("a\0"), CorpusError, "cannot be read"),
-        (lambda: mv.profile(files[0], model=tiny("bert"), progress=True), SettingError, "progress is 'True'"),
+        (lambda: mv.read_corpus("a\0"), CorpusError, "cannot be read"),
+        (lambda: mv.profile(files[0], model=tiny("bert"), progress="yes"), SettingError, "progress is yes"),
         (lambda: mv.profile(files[0], model=tiny("bert"), out=files[1] / "x"), ExportError, "cannot be made"),
-        (lambda: mv.open_profile(tmp_path), CorpusError, "holds no profile"),
+        (lambda: mv.load_profile(tmp_path), CorpusError, "holds no profile"),
     ]
     for call, kind, message in calls:
         with pytest.raises(kind, match=message):
@@ -153,20 +155,20 @@ def test_a_gap_table_has_no_sentences_and_stands_alone(files: tuple[Path, Path],
     heading = "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL"
     gap.write_text(f"{heading}\n1\tAnna met Eve; she left.\tshe\t14\tAnna\t0\tTRUE\tEve\t9\tFALSE\tx\n", "utf-8")
     with pytest.raises(CorpusError, match="no sentences"):
-        mv.iterate(gap)
+        iterate(gap)
     with pytest.raises(CorpusError, match="together with other files"):
-        mv.open_corpus([files[0], gap])
+        mv.read_corpus([files[0], gap])
 
 
 def test_sentences_come_with_words_and_annotations(files: tuple[Path, Path]) -> None:
-    first = next(mv.iterate(files[0]))
+    first = next(iterate(files[0]))
     assert first.forms == ("Anna", "slept")
     assert [(word.upos, word.head, word.relation) for word in first.words] == [
         ("PROPN", 1, "nsubj"),
         ("VERB", None, "root"),
     ]
     assert [(mention.start, mention.end) for mention in first.mentions] == [(0, 1)]
-    assert next(mv.iterate("grammar")).words
+    assert next(iterate("grammar")).words
 
 
 # ---- Measures -------------------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ def test_sentences_come_with_words_and_annotations(files: tuple[Path, Path]) -> 
 def test_measures_are_the_app_s_numbers_a_row_per_head() -> None:
     attention = reading(layers=2, heads=3, words=(1, 2, 1))
     table = attention.measures()
-    assert table.columns.tolist() == [*measures.COLUMNS]
+    assert table.columns.tolist() == ["layer", "head", *metrics.METRICS, "normalised_entropy"]
     assert table.index.tolist() == [str(head) for head in attention.every_head()]
     for name, values in measure_all(attention).items():
         assert (table[name].to_numpy() == values.ravel()).all()
@@ -196,7 +198,7 @@ def test_even_attention_by_hand_and_a_single_key() -> None:
 
 def test_measures_are_those_of_a_study_of_the_same_sentence(tmp_path: Path, tiny: Tiny) -> None:
     (tmp_path / "a.txt").write_text("The quick animal typed , slept .\n", "utf-8")
-    sentence = next(mv.iterate(tmp_path / "a.txt"))
+    sentence = next(iterate(tmp_path / "a.txt"))
     table = tiny("bert").encode_words(sentence.forms).measures()
     tables = mv.profile(tmp_path / "a.txt", model=tiny("bert")).tables
     assert table["entropy"].to_numpy() == pytest.approx(tables["entropy"]["nats"].to_numpy(), abs=1e-6)
@@ -296,8 +298,16 @@ def test_what_cannot_be_read_is_named_after_all_before_it(tiny: Tiny) -> None:
 
 
 DOCUMENTED = (
-    *(Tap, Encoder.encode_many, Encoder.score_parts, profiling.profile, mv.why, mv.why_over, mv),
-    *(mv.effects, mv.answer, mv.direct, mv.smallest_switch),
+    *(
+        Tap,
+        Encoder.encode_many,
+        Encoder.score_parts,
+        profiling.profile,
+        mv.explain_scores,
+        mv.explain_corpus_scores,
+        mv,
+    ),
+    *(mv.ablation_effects, mv.predict, mv.direct_logit_attribution, mv.minimal_ablation),
 )
 
 
@@ -319,32 +329,34 @@ def test_the_examples_of_docstrings_run(
 
 USE = """
 import mha_viz as mv
+from mha_viz.corpus.sources import iterate
+from mha_viz.models.reading.encoder import Encoder
 
 encoder = mv.load("minilm")
 reveal_type(encoder)
-assert isinstance(encoder, mv.Encoder)
+assert isinstance(encoder, Encoder)
 reveal_type([*encoder.encode_many(["a"])])
 reveal_type(mv.profile("grammar"))
 reveal_type(mv.Attention.from_tensors([], ["a"]))
 reveal_type(mv.Attention.from_tensors([], [["a"]]))
-reveal_type(next(mv.iterate("grammar")).words[0].upos)
-reveal_type(mv.View(unit="pieces"))
-reveal_type(mv.Size())
+reveal_type(next(iterate("grammar")).words[0].upos)
+reveal_type(mv.figures.View(unit="pieces"))
+reveal_type(mv.figures.Size())
 reveal_type(mv.Tap)
 reveal_type(encoder.encode("a").measures())
 encoder.encode("a").links("L3H1", pin="q1")
 encoder.encode("a").links((3, 1))
 """
 SEEN = [
-    "mha_viz.models.encoder.Encoder | mha_viz.models.encoder_decoder.EncoderDecoder",
+    "mha_viz.models.reading.encoder.Encoder | mha_viz.models.reading.encoder_decoder.EncoderDecoder",
     "list[mha_viz.attention.Attention]",
     "mha_viz.analysis.profile.Profile",
     "mha_viz.attention.Attention",
     "list[mha_viz.attention.Attention]",
     "str",
-    "mha_viz.figures.view.View",
+    "mha_viz.figures.layout.view.View",
     "mha_viz.figures.layout.Size",
-    "def (weights: torch._tensor.Tensor) -> mha_viz.models.capture.Tap",
+    "def (weights: torch._tensor.Tensor) -> mha_viz.models.reading.capture.Tap",
 ]
 
 
@@ -355,9 +367,9 @@ def what_a_type_checker_sees(encoder: Encoder) -> None:
     assert_type(mv.profile("grammar"), Profile)
     assert_type(mv.Attention.from_tensors([], ["a"]), mv.Attention)
     assert_type(mv.Attention.from_tensors([], [["a"]]), list[mv.Attention])
-    assert_type(next(mv.iterate("grammar")).words[0].upos, str)
-    assert_type(mv.View(unit="pieces"), View)
-    assert_type(mv.Size(), Size)
+    assert_type(next(iterate("grammar")).words[0].upos, str)
+    assert_type(mv.figures.View(unit="pieces"), View)
+    assert_type(mv.figures.Size(), Size)
     assert_type(mv.Tap(torch.empty(0)), Tap)
     assert_type(encoder.encode("a").measures(), pd.DataFrame)
     encoder.encode("a").links("L3H1", pin="q1")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.analysis.established import establish
 from mha_viz.analysis.intervals import newcombe, wilson
 from mha_viz.analysis.profile import HEADINGS, Profile, read_profile
 from mha_viz.analysis.q_values import at_least, looked_at, q_values
+from mha_viz.analysis.shipped import establish
 from mha_viz.files.assets import asset
 
 LOG_FACTORIALS = np.array([math.lgamma(number + 1) for number in range(2001)])

@@ -18,37 +18,37 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz import exports
 from mha_viz.analysis.metrics import METRICS
+from mha_viz.app.compare import publish
+from mha_viz.app.url import comparison
+from mha_viz.app.url.comparison import Pin
+from mha_viz.app.widgets.download_panel import view_of
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.rollout import rollout
 from mha_viz.attention.steps import steps_of
-from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.browser.view import scale_of
-from mha_viz.drawing.marks import Curve, Text
 from mha_viz.errors import EmptyText, SettingError, ShapeError, UnknownHead
-from mha_viz.exports import open_attention
-from mha_viz.exports.formats import ORIGIN
-from mha_viz.exports.shown import shown_bytes
-from mha_viz.figures.grid import grid
+from mha_viz.figures import files
+from mha_viz.figures.drawing.marks import Curve, Text
+from mha_viz.figures.drawing.theme import LIGHT, palette
+from mha_viz.figures.files import load_attention
+from mha_viz.figures.files.formats import ORIGIN
+from mha_viz.figures.files.shown import shown_bytes
 from mha_viz.figures.layout import Size
-from mha_viz.figures.links import links
-from mha_viz.figures.packet import packet
-from mha_viz.figures.panels import Panel
-from mha_viz.figures.recipe import of_head
-from mha_viz.figures.theme import LIGHT, palette
-from mha_viz.figures.view import View, block, chosen, painted, shown, span, units
-from mha_viz.models import ablation
-from mha_viz.models.answers import question_about
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.gradients import gradient_weighted
-from mha_viz.models.loading import load
-from mha_viz.models.norms import norm_weighted
+from mha_viz.figures.layout.grid import grid
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.view import View, block, chosen, painted, shown, span, units
+from mha_viz.models.decomposing.contributions import norm_weighted
+from mha_viz.models.intervening import ablation
+from mha_viz.models.intervening.gradients import gradient_weighted
+from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
 from mha_viz.request import METHODS, Request
-from mha_viz.ui import comparison
-from mha_viz.ui.compare import publish
-from mha_viz.ui.comparison import Pin
-from mha_viz.ui.download_panel import view_of
+from mha_viz.view.quantities import QUANTITIES
+from mha_viz.view.settings import default_scale
 from tests import lanes
 from tests.oracles import plain
 from tests.packets import unpack, unpack_panels
@@ -70,12 +70,40 @@ def test_one_function_reads_every_quantity() -> None:
         "norm": norm_weighted(toy, text),
         "gradient": gradient_weighted(toy, text, word="sees"),
         "rollout": rollout(weights),
-        "unexplained": mv.unexplained(weights),
+        "unexplained": mv.quantities.unexplained(weights),
     }
     assert by_others.keys() == QUANTITIES.keys()
     for quantity, expected in by_others.items():
         request = mv.Request("toy", text, quantity=quantity, word="sees" if quantity == "gradient" else "")
         assert mv.read(toy, request).key == expected.key
+
+
+def test_what_recipes_leave_is_equal_only_if_the_recipes_are(tmp_path: Path) -> None:
+    toy, text = mv.load("toy"), "the dog [MASK] the girl ."
+    weights, shipped = toy.encode(text), mv.recipes.load("toy")
+    table = shipped.tables["recipes"]
+    steep = replace(shipped, tables={**shipped.tables, "recipes": table.assign(share=table["share"] ** 2)})
+    left = [mv.quantities.unexplained(weights, recipes) for recipes in (None, shipped, steep)]
+    assert left[0].made == ("typed", "unexplained")
+    assert len({one.key for one in left}) == 3
+    assert left[1] != left[2]
+    assert not np.array_equal(left[1].weights, left[2].weights)
+    for one, recipes in zip(left[1:], (mv.recipes.load("toy"), steep), strict=True):
+        again = mv.read(toy, mv.Request("toy", text, quantity="unexplained"), recipes=recipes)
+        assert again == one == load_attention(one.save(tmp_path / f"{one.key[:8]}.npz"))
+        assert np.array_equal(again.weights, one.weights)
+        assert steps_of(map(str.__str__, one.made)) == one.made
+        assert steps_of(map(str.__str__, one.made))[-1].row == one.made[-1].row
+        code = of_head(one, "heatmap", [Head(1, 1)], View(), Size(), "figure.svg")
+        assert f"mv.load_attention('{one.key[:8]}.npz')" in code
+        assert "unexplained by rules that need no annotation (recipes " in one.heatmap("L1H1").caption
+    assert "mv.quantities.unexplained(mv.load('toy')" in of_head(
+        left[0], "heatmap", [Head(1, 1)], View(), Size(), "figure.svg"
+    )
+    pair = mv.compare([(left[1], "L1H1"), (left[2], "L1H1")])
+    panels = unpack_panels(pair.page.packet()) if pair.page else {}
+    assert [one["key"] for one in panels["readings"]] == [one.key for one in left[1:]]
+    assert not np.array_equal(*(one["L1H1"] for one in left[1:]))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -221,7 +249,7 @@ def test_heads_are_compared_with_others_switched_off(shown: str, minilm: Encoder
 @pytest.mark.app
 def test_heads_that_the_model_lacks_are_not_added_to_what_is_compared(no_hub: None) -> None:
     page = PageSession({"text": TEXT, "off": "L9H9"})
-    assert "(off=L9H9)" in page.said
+    assert "Ignored in this link: off=L9H9." in page.said
     assert "request" not in page.shown().header, "the whole model's reading is drawn"
 
 
@@ -241,7 +269,7 @@ def test_a_head_with_others_switched_off_is_opened_and_added_from_compare(no_hub
 @pytest.mark.parametrize(("show", "shown"), [("similar", None), ("layer", "norm")])
 def test_a_head_is_opened_with_the_quantity_that_was_compared(show: str, shown: str | None, no_hub: None) -> None:
     page = PageSession({"text": TEXT, "show": show, "shown": "norm"}, COMPARE)
-    with patch("mha_viz.ui.navigation.leave") as leave:
+    with patch("mha_viz.app.widgets.navigation.leave") as leave:
         page.send("mha_compare", "edit", {"action": "open", "text": TEXT, "model": "minilm", "head": "L3H1"})
     assert leave.call_args.args[0] == "explore"
     assert leave.call_args.args[1].get("shown") == shown
@@ -268,7 +296,7 @@ def test_a_head_is_added_before_the_session_has_drawn_anything(no_hub: None) -> 
 def test_a_compared_head_that_cannot_be_read_can_be_removed(no_hub: None) -> None:
     pins = [Pin(Request("minilm", TEXT), Head(3, 1)), Pin(Request("minilm", TEXT, off=(Head(9, 9),)), Head(3, 1))]
     page = PageSession({"tray": comparison.write(pins) or ""}, COMPARE)
-    assert "Compared head 2, L3H1 (4-2), cannot be shown." in page.said
+    assert "Head 2 of My heads, L3H1 (4-2), cannot be shown." in page.said
     assert len(panels_of(page)["panels"]) == 1
     page.at.button(key="remove_1").click().run()
     page.check()
@@ -276,9 +304,9 @@ def test_a_compared_head_that_cannot_be_read_can_be_removed(no_hub: None) -> Non
 
 
 @pytest.mark.app
-@pytest.mark.parametrize("show", ["similar", "models", "off", "map"])
+@pytest.mark.parametrize("show", ["similar", "models", "off"])
 def test_comparisons_of_weights_say_that_they_are(show: str, no_hub: None) -> None:
-    words = "Compared heads, a whole layer and a replaced word can be drawn as norm-weighted."
+    words = "My heads, A whole layer and Swap a word can show norm-weighted."
     assert words in PageSession({"text": TEXT, "show": show, "shown": "norm"}, COMPARE).said
     if show == "similar" or lanes.everything:
         assert words not in PageSession({"text": TEXT, "show": show}, COMPARE).said
@@ -296,7 +324,7 @@ def test_other_pages_read_the_whole_model_s_weights(path: str, view: dict[str, s
 @pytest.mark.app
 def test_a_quantity_that_is_not_known_is_named(no_hub: None) -> None:
     page = PageSession({"text": TEXT, "shown": "mood"})
-    assert "Part of this link could not be used (shown=mood)." in page.said
+    assert "Ignored in this link: shown=mood." in page.said
     assert "quantity" not in page.shown().header
 
 
@@ -351,8 +379,8 @@ def test_rollout_needs_whole_weights(minilm: Encoder) -> None:
 
 def test_rollout_follows_the_tokens_of_the_model_and_is_of_a_layer(minilm: Encoder) -> None:
     with pytest.raises(ShapeError, match=r"this reading has words\. Follow first, then group"):
-        mv.rollout(minilm.encode("An unfathomable dog.").by_words())
-    followed = mv.rollout(minilm.encode(SENTENCE))
+        mv.quantities.rollout(minilm.encode("An unfathomable dog.").by_words())
+    followed = mv.quantities.rollout(minilm.encode(SENTENCE))
     for figure in (followed.heatmap("L5H0"), followed.heatmap("L5"), followed.links(heads=["L5"])):
         assert "layer 5" in figure.caption
         assert "L5H0" not in figure.caption
@@ -360,10 +388,10 @@ def test_rollout_follows_the_tokens_of_the_model_and_is_of_a_layer(minilm: Encod
 
 def test_a_layer_of_rollout_has_a_name_and_its_maps_are_not_called_heads(minilm: Encoder) -> None:
     weights = minilm.encode(SENTENCE)
-    followed = mv.rollout(weights)
+    followed = mv.quantities.rollout(weights)
     assert np.array_equal(followed["L5"], followed.weights[5, 0])
     assert np.array_equal(followed[" l3 "], followed["L3H0"])
-    assert "layer 5" in mv.figure.compare([(followed, "L5"), (followed, "L4")]).caption
+    assert "layer 5" in mv.compare([(followed, "L5"), (followed, "L4")]).caption
     assert f"6 layers, {len(followed.tokens)} tokens, rollout" in repr(followed)
     assert "head" not in repr(followed)
     assert "6 layers × 12 heads" in repr(weights)
@@ -376,7 +404,7 @@ def test_a_layer_of_rollout_has_a_name_and_its_maps_are_not_called_heads(minilm:
 
 
 def test_only_some_layers_of_rollout_are_all_reached_and_saved(minilm: Encoder, tmp_path: Path) -> None:
-    followed = mv.rollout(minilm.encode(SENTENCE))
+    followed = mv.quantities.rollout(minilm.encode(SENTENCE))
     some = followed.only(["L5", "L0"])
     assert np.array_equal(some.weights, followed.weights[[5, 0]])
     assert np.array_equal(some["L1"], followed["L0"])
@@ -384,14 +412,14 @@ def test_only_some_layers_of_rollout_are_all_reached_and_saved(minilm: Encoder, 
         some.heatmap("L1"),
         some.links(heads=["L1"]),
         some.grid(),
-        mv.figure.compare([(some, "L0"), (some, "L1")]),
+        mv.compare([(some, "L0"), (some, "L1")]),
     ]
     for number, figure in enumerate(figures):
         assert figure.save(tmp_path / f"{number}.svg").stat().st_size
         assert figure.save(tmp_path / f"{number}.csv").stat().st_size
     mv.publish([(some, "L0"), (some, "L1")], tmp_path / "page.html")
     for suffix in (".npz", ".safetensors"):
-        opened = mv.open_attention(some.save(tmp_path / f"some{suffix}"))
+        opened = mv.load_attention(some.save(tmp_path / f"some{suffix}"))
         assert (opened.made, opened.key) == (some.made, some.key)
     table = pd.read_csv(some.save(tmp_path / "some.csv"), keep_default_na=False)
     assert [*dict.fromkeys(table["layer"])] == [5, 0]
@@ -408,7 +436,7 @@ def test_the_heads_that_were_kept_are_called_as_in_the_model(minilm: Encoder) ->
     for figure in (
         some.heatmap("L0H0"),
         some.links("L0H0"),
-        mv.figure.compare([(some, "L0H0"), (whole.by_words(), "L0H0")]),
+        mv.compare([(some, "L0H0"), (whole.by_words(), "L0H0")]),
     ):
         assert "L3H1 (4-2)" in figure.caption
         assert figure.drawing.about["heads"].split()[0] == "L3H1"
@@ -416,16 +444,16 @@ def test_the_heads_that_were_kept_are_called_as_in_the_model(minilm: Encoder) ->
     assert {"L3H1", "L0H2"} <= {*names}
     assert not {"0", "1", "L0"} & {*names}, "numbers of their places"
     assert "columns: heads" in names
-    table = pd.read_csv(io.BytesIO(exports.to_bytes(some, ".csv")), keep_default_na=False)
+    table = pd.read_csv(io.BytesIO(files.to_bytes(some, ".csv")), keep_default_na=False)
     assert [*table[["layer", "head"]].drop_duplicates().itertuples(index=False, name=None)] == [(3, 1), (0, 2)]
     assert json.loads(shown_bytes(shown(some, [Head(0, 1)], View()), ".json"))["heads"] == ["L0H2"]
     assert unpack(packet(some, [Head(0, 0)])).header["in_model"] == [[3, 1], [0, 2]]
     with pytest.raises(ShapeError, match="of all heads"):
-        mv.rollout(whole.only(["L0H2"]))
+        mv.quantities.rollout(whole.only(["L0H2"]))
 
 
 def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -> None:
-    followed = mv.rollout(minilm.encode(SENTENCE))
+    followed = mv.quantities.rollout(minilm.encode(SENTENCE))
     for some in (followed.only(["L5"]), followed.only(["L1", "L5"]).by_words().only(["L1"])):
         caption = some.heatmap("L0").caption
         assert "Attention matrix: layer 5 (6) of " in caption
@@ -444,7 +472,7 @@ def test_the_layers_that_were_kept_are_called_as_in_the_model(minilm: Encoder) -
 
 def test_no_figure_of_rollout_speaks_of_heads(minilm: Encoder) -> None:
     weights = minilm.encode(SENTENCE)
-    followed, one, two = mv.rollout(weights), "L4", "L5"
+    followed, one, two = mv.quantities.rollout(weights), "L4", "L5"
     pair = [(followed, one), (followed, two)]
     some = followed.grid(layers=[4, 5], scale="head")
     figures = [
@@ -467,7 +495,7 @@ def test_no_figure_of_rollout_speaks_of_heads(minilm: Encoder) -> None:
 
 
 def test_names_of_rollout_in_tables_and_remedies_are_those_that_it_takes(minilm: Encoder) -> None:
-    followed = mv.rollout(minilm.encode(SENTENCE))
+    followed = mv.quantities.rollout(minilm.encode(SENTENCE))
     table = followed.measures()
     assert [*table.index] == [f"L{layer}" for layer in range(6)]
     assert all(followed[name].shape == followed["L0"].shape for name in table.index)
@@ -479,7 +507,7 @@ def test_names_of_rollout_in_tables_and_remedies_are_those_that_it_takes(minilm:
 
 
 def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) -> None:
-    followed = mv.rollout(minilm.encode(SENTENCE))
+    followed = mv.quantities.rollout(minilm.encode(SENTENCE))
     texts = {mark.text for mark in links(followed, [Head(4, 0), Head(5, 0)]).marks if isinstance(mark, Text)}
     assert {"layer 4 (5)", "layer 5 (6)"} <= texts
     assert not any("L5H0" in text for text in texts)
@@ -488,10 +516,10 @@ def test_a_key_and_a_published_page_call_rollout_by_its_layers(minilm: Encoder) 
 
 
 def test_what_is_hidden_of_a_rollout_is_not_called_a_head_s_attention(minilm: Encoder) -> None:
-    followed = mv.rollout(minilm.encode(SENTENCE))
-    assert "of this layer’s rollout is hidden." in followed.heatmap(layer=5, head=0, special="hide").caption
+    followed = mv.quantities.rollout(minilm.encode(SENTENCE))
+    assert "of this layer’s rollout goes to hidden tokens." in followed.heatmap(layer=5, head=0, special="hide").caption
     assert (
-        "of this head’s attention is hidden."
+        "of this head’s attention goes to hidden tokens."
         in minilm.encode(SENTENCE).heatmap(layer=5, head=0, special="hide").caption
     )
 
@@ -586,7 +614,7 @@ def test_compare_draws_other_quantities(minilm: Encoder, no_hub: None) -> None:
 @pytest.mark.app
 def test_compare_sets_a_head_beside_itself_without_others(no_hub: None) -> None:
     page = PageSession({"text": TEXT, "show": "off", "head": "L5H3", "off": "L2H4"}, COMPARE)
-    assert "L2H4 (3-5) is switched off (replaced by nothing) in the second panel." in page.said
+    assert "Second panel: the same head with L2H4 (3-5) switched off (replaced by zeros)." in page.said
     first = PageSession({"text": TEXT, "show": "off", "head": "L0H3"}, COMPARE)
     assert "No head is switched off" in first.said, "nothing comes before the first layer"
 
@@ -633,7 +661,7 @@ def test_numbers_that_are_no_shares_have_a_scale_per_head_unless_the_view_states
     assert {figure.drawing.about["scale"] for figure in figures} == {scale}
     assert {figure.page.start["scale"] for figure in figures if figure.page} == {scale}
     assert reading.heatmap("L0H0", scale="fixed").drawing.about["scale"] == "fixed"
-    assert scale_of(quantity) == view_of({}).of([reading]).scale == scale
+    assert default_scale(quantity) == view_of({}).of([reading]).scale == scale
 
 
 def test_measures_of_numbers_that_are_no_shares_are_plain_numbers_without_entropy() -> None:
@@ -653,9 +681,11 @@ def test_a_packet_keeps_signs() -> None:
 def test_a_reading_of_gradients_is_saved_and_made_again(tmp_path: Path) -> None:
     toy = load("toy")
     reading = gradient_weighted(toy, MASKED, word="sees")
-    assert open_attention(reading.save(tmp_path / "gradients.npz")).key == reading.key
+    assert load_attention(reading.save(tmp_path / "gradients.npz")).key == reading.key
     recipe = of_head(reading, "heatmap", [Head(1, 1)], View(scale="head"), Size(), "figure.svg")
-    assert "mv.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in recipe
+    assert (
+        "mv.quantities.gradient_weighted(mv.load('toy'), 'the dog [MASK] the girl .', word='sees', place=3)" in recipe
+    )
     by_words = reading.by_words().without_special()
     assert by_words.quantity == "gradient"
     assert (by_words.hidden >= 0).all()

@@ -19,21 +19,21 @@ import psutil
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from mha_viz.app.service import caches
+from mha_viz.app.service.caches import ModelService, Once
+from mha_viz.app.service.reader import Reader, client, starting, verbs
+from mha_viz.app.service.reader.models import Models
+from mha_viz.app.service.reader.verbs import CODEC
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.errors import EmptyText, MeansMissing, ReadingFailed, ShapeError, UnknownHead, UnknownModel
-from mha_viz.models import catalog
-from mha_viz.models.ablation import Means
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.getting import catalog
+from mha_viz.models.intervening.ablation import Means
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import template
 from mha_viz.process.messages import Array, Json
-from mha_viz.reader import Reader, client, starting, verbs
-from mha_viz.reader.models import Models
-from mha_viz.reader.verbs import CODEC
 from mha_viz.request import Request
-from mha_viz.study.pointers import point
-from mha_viz.ui import caches
-from mha_viz.ui.caches import ModelService, Once
+from mha_viz.study.plan import point
 from tests import hostile
 from tests.copies import Copy, readers_are_copies
 from tests.waiting import PATIENCE, until
@@ -185,7 +185,7 @@ def test_turned_queries_arrive_as_the_model_made_them(tiny: Callable[[str], Enco
 
 
 def test_where_heads_point_arrives_as_it_was_counted(reader: Reader) -> None:
-    from mha_viz.models.loading import load
+    from mha_viz.models.reading.loading import load
 
     here = point(load("toy"), grammar.corpus())
     parts = (reader.ask(verbs.point, "toy", first, first + 150) for first in range(0, len(here), 150))
@@ -313,11 +313,11 @@ def test_when_all_have_gone_what_was_kept_is_given_back(
     first = service.cached(verbs.read, Request(model.name, caches.first_reading().text.text)).result(PATIENCE)
     for one in (model, other):
         attention = service.cached(verbs.read, Request(one.name, "This is read and then forgotten.")).result(PATIENCE)
-        service.plane(attention)
+        service.similar(attention, Head(0, 0), 3)
     caches.idle()
     assert not service.has_reading(Request(model.name, "This is read and then forgotten."))
     assert service.has_reading(Request(model.name, first.text.text)), "the first picture needs no model"
-    assert all(cache.bytes == 0 for cache in (service._packets, service._maps, service._distances, service._traces))
+    assert all(cache.bytes == 0 for cache in (service._packets, service._traces))
     assert service._reader.loaded == frozenset(), "a model that a visitor chose is not kept for nobody"
     assert service.cached(verbs.read, Request(model.name, "This is read anew.")).result(PATIENCE).layers == 6
 

@@ -17,36 +17,39 @@ import torch
 from transformers import AutoModel
 
 import mha_viz as mv
-from mha_viz.analysis import described
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis.given import given_roles
+from mha_viz.analysis import shipped as described
 from mha_viz.analysis.intervals import Documents, wilson
 from mha_viz.analysis.recipe_tables import HEADINGS, Recipes
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.rules import CLASSES, EVEN, NAMES, RULES, RuleText, matrix, prediction
+from mha_viz.analysis.shipped import given_roles
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head
 from mha_viz.cli import main
-from mha_viz.corpus import grammar, repeats
+from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.sources import iterate, repeats
 from mha_viz.corpus.treebank import Corpus, Mention, Sentence, Word
 from mha_viz.errors import Cancelled, CorpusError, SettingError, ShapeError, TextError
 from mha_viz.figures.layout import Size
-from mha_viz.figures.recipe import of_head
-from mha_viz.figures.view import View
-from mha_viz.models import ablation
-from mha_viz.models.catalog import resolve
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.hub import local_folder
+from mha_viz.figures.layout.recipe import of_head
+from mha_viz.figures.layout.view import View
+from mha_viz.models.getting.catalog import resolve
+from mha_viz.models.getting.hub import local_folder
+from mha_viz.models.intervening import ablation
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.request import Request
 from mha_viz.study import effects, reading, replaced
 from mha_viz.study import explained as explained_sums
 from mha_viz.study import recipes as study
+from mha_viz.study import texts as texts_of
+from mha_viz.study.cases import Cases, RunHere, completed_cases
 from mha_viz.study.cluster.tasks import Summing, WorkerModel
 from mha_viz.study.measures import DrawnTogether
 from mha_viz.study.recipes import CHOICE_FILE, weights_of
-from mha_viz.study.replaced import ACCURACY_HEADING, Replacing
-from mha_viz.study.run import sums_of
+from mha_viz.study.replaced import ACCURACY_HEADING, Lost, ReplacedStudy
+from mha_viz.study.run import Progress, sums_of
 from mha_viz.study.sums import merged
 from mha_viz.text import WordPieces
 from tests.cli_runs import assert_one_line
@@ -246,7 +249,7 @@ def test_rows_and_texts_are_predicted_alike() -> None:
 
 @pytest.fixture(scope="module")
 def measured() -> Recipes:
-    return mv.recipes("grammar", "toy", most=24)
+    return mv.recipes.fit("grammar", "toy", most=24)
 
 
 def test_tables_of_the_toy(measured: Recipes) -> None:
@@ -273,7 +276,7 @@ def test_the_explained_share_is_that_of_a_loop(measured: Recipes) -> None:
         classes = slice(None) if name == "all" else CLASSES.index(name)
         shares[classes, 0, NAMES.index(rule)] = share
     total = rows = 0.0
-    every = [*mv.iterate("grammar")][::17]  # 24 of 400
+    every = [*iterate("grammar")][::17]  # 24 of 400
     assert (measured.facts["corpus_sentences"], measured.facts["corpus_every"]) == (len(every), 17) == (24, 17)
     for sentence in every[1::2]:
         text = RuleText(sentence, toy.read_words(sentence.forms))
@@ -287,7 +290,7 @@ def test_of_a_corpus_that_is_cut_every_second_sentence_is_read() -> None:
     """And every second one of these chooses: by their numbers, all of them would."""
     whole = grammar.corpus(31)
     ours, theirs = (
-        mv.recipes(replace(whole, sentences=whole.sentences[::step]), "toy", most=16).tables for step in (1, 2)
+        mv.recipes.fit(replace(whole, sentences=whole.sentences[::step]), "toy", most=16).tables for step in (1, 2)
     )
     for name, table in theirs.items():
         pd.testing.assert_frame_equal(ours[name], table)
@@ -295,11 +298,11 @@ def test_of_a_corpus_that_is_cut_every_second_sentence_is_read() -> None:
 
 def test_a_choice_for_which_memory_has_no_room_thins_both_halves() -> None:
     corpus = plain(*["the dog ran"] * 20)  # of 5 pieces each: 5 of them have room, and every fourth of ten are 3
-    assert [len(half) for half in study.halved(mv.load("toy"), corpus, 20, 5 * 25)] == [2, 2]
+    assert [len(half) for half in study.halved(study.numbered(mv.load("toy"), corpus, 20), 1, 5 * 25)] == [2, 2]
 
 
 def test_tables_are_read_as_they_were_saved(measured: Recipes, tmp_path: Path) -> None:
-    read = mv.open_recipes(measured.save(tmp_path / "recipes"))
+    read = mv.recipes.load(measured.save(tmp_path / "recipes"))
     assert read.facts == measured.facts
     for name, table in measured.tables.items():
         pd.testing.assert_frame_equal(read.tables[name], table, check_dtype=False, atol=1e-6)
@@ -311,13 +314,13 @@ OTHER = replace(grammar.corpus(30, seed=7), name="other")
 @pytest.fixture(scope="module")
 def at_once() -> Recipes:
     """Chosen and measured on OTHER in one call."""
-    return mv.recipes("grammar", "toy", score=OTHER, most=24)
+    return mv.recipes.fit("grammar", "toy", score=OTHER, most=24)
 
 
 def test_found_recipes_are_measured_on_another_corpus_as_when_they_were_chosen(
     measured: Recipes, at_once: Recipes
 ) -> None:
-    later = mv.recipes(measured, score=OTHER, most=24)
+    later = mv.recipes.fit(measured, score=OTHER, most=24)
     assert later.facts == at_once.facts
     for name, table in at_once.tables.items():
         pd.testing.assert_frame_equal(later.tables[name], table)
@@ -328,7 +331,7 @@ def test_beside_an_explained_share_is_its_interval_over_documents(measured: Reci
     corpus = grammar.corpus(12, seed=3)
     documents = [f"d{number // 3}" for number in range(12)]
     named = [replace(one, document=name) for one, name in zip(corpus.sentences, documents, strict=True)]
-    scored = mv.recipes(measured, score=replace(corpus, name="named", sentences=tuple(named)))
+    scored = mv.recipes.fit(measured, score=replace(corpus, name="named", sentences=tuple(named)))
     toy, shares = mv.load("toy"), described.shares_of(measured)
     sums, rows = np.zeros((4, 8)), np.zeros(4)
     for number, sentence in enumerate(named):
@@ -345,7 +348,7 @@ def test_beside_an_explained_share_is_its_interval_over_documents(measured: Reci
     first = described.described(scored)[0]
     assert (first.low, first.high) == pytest.approx((low[0], high[0]), abs=1e-6)
     unexplained = f"{100 * (1 - first.explained):.0f}% [{100 * (1 - high[0]):.0f}%, {100 * (1 - low[0]):.0f}%]"
-    assert first.words(str).endswith(f"; {unexplained} unexplained")
+    assert first.words(str).endswith(f"; no rule explains {unexplained}")
 
 
 def made(shares: list[tuple[int, str, float]], model: str = "toy") -> Recipes:
@@ -359,7 +362,7 @@ def made(shares: list[tuple[int, str, float]], model: str = "toy") -> Recipes:
 def test_recipes_of_two_corpora_are_compared_by_their_shares() -> None:
     one = made([(0, "[CLS]", 0.7), (0, "everywhere", 0.3), (1, "the token before", 1.0)])
     other = made([(0, "[CLS]", 0.4), (0, "[SEP]", 0.5), (0, "everywhere", 0.1), (1, "the token before", 1.0)])
-    table = mv.compare_recipes(one, other).tables["stability"]
+    table = mv.recipes.compare(one, other).tables["stability"]
     assert tuple(table.columns) == HEADINGS["stability"]
     assert table["corpus"].tolist() == ["4 rows"] * 2
     assert table["overlap"].tolist() == pytest.approx([0.4 + 0.1, 1])
@@ -368,18 +371,18 @@ def test_recipes_of_two_corpora_are_compared_by_their_shares() -> None:
         ["the token before", "the token before", True],
     ]
     assert table["rules_in_common"].tolist() == pytest.approx([2 / 3, 1])
-    twice = mv.compare_recipes(mv.compare_recipes(mv.compare_recipes(one, other), one), other)
+    twice = mv.recipes.compare(mv.recipes.compare(mv.recipes.compare(one, other), one), other)
     assert twice.tables["stability"]["corpus"].tolist() == ["3 rows"] * 2 + ["4 rows"] * 2
     with pytest.raises(SettingError, match=r"are of toy \(r\) and minilm \(r\)"):
-        mv.compare_recipes(one, made([(0, "[CLS]", 1.0)], "minilm"))
+        mv.recipes.compare(one, made([(0, "[CLS]", 1.0)], "minilm"))
 
 
 def test_another_corpus_is_compared_as_recipes_from_it(
     measured: Recipes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[float] = []
-    ours = mv.compare_recipes(measured, OTHER, most=24, progress=lambda so_far: seen.append(so_far.fraction))
-    theirs = mv.compare_recipes(measured, mv.recipes(OTHER, "toy", most=24))
+    ours = mv.recipes.compare(measured, OTHER, most=24, progress=lambda so_far: seen.append(so_far.fraction))
+    theirs = mv.recipes.compare(measured, mv.recipes.fit(OTHER, "toy", most=24))
     pd.testing.assert_frame_equal(ours.tables["stability"], theirs.tables["stability"])
     assert seen == sorted(seen)
     assert seen[-1] == pytest.approx(1, abs=0.01)
@@ -392,9 +395,9 @@ def test_another_corpus_is_compared_as_recipes_from_it(
     numbers = f"{overlap.mean():.2f} (least {overlap.min():.2f}), the same largest rule in {same} of 8 heads"
     assert shown[0] == f"chosen on other.conllu: shares overlap by {numbers}"
     assert shown[1].startswith("chosen on grammar: shares overlap by ")
-    assert mv.open_recipes(out).head("L0H0")["stability"]["corpus"].tolist() == ["other.conllu", "grammar"]
+    assert mv.recipes.load(out).head("L0H0")["stability"]["corpus"].tolist() == ["other.conllu", "grammar"]
     with pytest.raises(Cancelled):
-        mv.compare_recipes(measured, OTHER, cancelled=lambda: True)
+        mv.recipes.compare(measured, OTHER, cancelled=lambda: True)
 
 
 def test_recipes_of_earlier_versions_have_no_intervals(measured: Recipes, tmp_path: Path) -> None:
@@ -403,7 +406,7 @@ def test_recipes_of_earlier_versions_have_no_intervals(measured: Recipes, tmp_pa
     early = replace(
         measured, tables={**measured.tables, "explained": measured.tables["explained"].drop(columns=bounds)}
     )
-    read = mv.open_recipes(early.save(folder))
+    read = mv.recipes.load(early.save(folder))
     assert read.tables["explained"][bounds].isna().all(axis=None)
     assert "[" not in described.described(read)[0].words(lambda _: "a rule")
 
@@ -417,35 +420,35 @@ def test_recipes_of_earlier_versions_have_no_untrained_shares_and_say_so(
     file.write_text(as_conllu(grammar.corpus(4, seed=7).sentences), "utf-8")
     assert main(["recipes", str(folder), "--score", str(file), "--out", str(tmp_path / "out")]) == 0
     assert "of untrained weights unknown (recipes of an earlier version" in capsys.readouterr().out.splitlines()[0]
-    explained = mv.open_recipes(tmp_path / "out").tables["explained"]
+    explained = mv.recipes.load(tmp_path / "out").tables["explained"]
     assert explained["untrained"].isna().all()
     assert explained[["other", "other_low", "even", "best_rule", "iou"]].notna().all(axis=None)
     measured.save(folder)
     (folder / "untrained.csv").unlink()
     with pytest.raises(CorpusError, match=r"untrained.csv is not as it was written"):
-        mv.open_recipes(folder)
+        mv.recipes.load(folder)
 
 
 def test_what_was_scored_on_a_corpus_that_chose_nothing_says_so() -> None:
     """Of minilm and of toy; that of toy is made of the built-in grammar, and of no sentence that chose."""
-    for name, corpus in (("minilm", "en_gum-ud-dev.conllu"), ("toy", "new sentences of grammar")):
-        shipped = mv.open_recipes(name)
+    for name, corpus in (("minilm", "UD English GUM dev"), ("toy", "new sentences of grammar")):
+        shipped = mv.recipes.load(name)
         assert shipped.facts["score"] == corpus
         assert shipped.tables["explained"].notna().all(axis=None)
-    assert mv.open_recipes("toy").facts["score_sha256"] == grammar.corpus(300, seed=5).digest
-    chose = {sentence.forms for sentence in mv.iterate("grammar")}
+    assert mv.recipes.load("toy").facts["score_sha256"] == grammar.corpus(300, seed=5).digest
+    chose = {sentence.forms for sentence in iterate("grammar")}
     assert not chose & {sentence.forms for sentence in grammar.corpus(300, seed=5).sentences}
 
 
-NEW = {"toy": grammar.corpus(40, seed=5), "repeater": repeats.corpus(20, seed=5), "minilm": grammar.corpus(20, seed=5)}
+NEW = {"toy": grammar.corpus(40, seed=5), "repeater": repeats(20, seed=5), "minilm": grammar.corpus(20, seed=5)}
 
 
 @pytest.mark.parametrize(("name", "off"), [("toy", 0.03), ("repeater", 0.03), ("minilm", 0.15)])
 def test_recipes_come_with_the_app_and_hold_on_new_sentences(name: str, off: float) -> None:
     """For minilm, which learned from other texts, those of the grammar are unusual."""
-    shipped = mv.open_recipes(name)
+    shipped = mv.recipes.load(name)
     assert shipped.facts["model"] == name
-    explained = mv.recipes(shipped, score=NEW[name]).tables["explained"]
+    explained = mv.recipes.fit(shipped, score=NEW[name]).tables["explained"]
     assert explained["untrained"].mean() == pytest.approx(shipped.tables["explained"]["untrained"].mean(), abs=0.03)
     assert explained["other"].mean() == pytest.approx(explained["held_out"].mean(), abs=off)
     assert (explained["other"] > explained["even"]).mean() > 0.9
@@ -453,23 +456,23 @@ def test_recipes_come_with_the_app_and_hold_on_new_sentences(name: str, off: flo
 
 def test_recipes_are_measured_with_their_rules_and_heads_alone(measured: Recipes, tiny: Tiny) -> None:
     with pytest.raises(SettingError, match="no corpus on which"):
-        mv.recipes(measured)
+        mv.recipes.fit(measured)
     with pytest.raises(SettingError, match="heads"):
-        mv.recipes(measured, tiny("bert"), score=grammar.corpus(3))
+        mv.recipes.fit(measured, tiny("bert"), score=grammar.corpus(3))
     with pytest.raises(CorpusError, match="plain has no"):
-        mv.recipes(measured, score=plain("the dog"))
+        mv.recipes.fit(measured, score=plain("the dog"))
     tables = {**measured.tables, "recipes": measured.tables["recipes"].assign(rule="looks at cats")}
     with pytest.raises(CorpusError, match="other rules"):
-        mv.recipes(replace(measured, tables=tables), score=grammar.corpus(3))
+        mv.recipes.fit(replace(measured, tables=tables), score=grammar.corpus(3))
 
 
 def test_a_damaged_folder_is_refused(measured: Recipes, tmp_path: Path) -> None:
     measured.save(tmp_path)
     (tmp_path / "explained.csv").write_text("layer\n0\n")
-    with pytest.raises(CorpusError, match="holds no recipes"):
-        mv.open_recipes(tmp_path)
-    with pytest.raises(CorpusError, match="holds no recipes"):
-        mv.open_recipes(tmp_path / "none")
+    with pytest.raises(CorpusError, match="holds no readable recipes"):
+        mv.recipes.load(tmp_path)
+    with pytest.raises(CorpusError, match="holds no readable recipes"):
+        mv.recipes.load(tmp_path / "none")
 
 
 def plain(*sentences: str) -> Corpus:
@@ -480,7 +483,7 @@ def plain(*sentences: str) -> Corpus:
 
 def test_plain_text_and_a_causal_model(tiny: Tiny) -> None:
     corpus = plain(*["the dog saw the dog and the girl saw the dog"] * 4)
-    result = mv.recipes(corpus, tiny("gpt2"))
+    result = mv.recipes.fit(corpus, tiny("gpt2"))
     needs = {rule.name: rule.needs for rule in RULES}
     assert {needs[rule] for rule in result.tables["recipes"]["rule"]} == {""}
     assert result.tables["explained"]["held_out"].between(0, 1).all()
@@ -490,56 +493,56 @@ def test_the_repeater_looks_at_what_followed() -> None:
     words = mv.load("repeater").vocabulary.convert_ids_to_tokens(list(range(20, 32)))
     random = np.random.default_rng(0)
     drawn = [[words[i] for i in random.permutation(len(words))] for _ in range(8)]
-    result = mv.recipes(plain(*(" ".join(half * 2) for half in drawn)), "repeater")
+    result = mv.recipes.fit(plain(*(" ".join(half * 2) for half in drawn)), "repeater")
     table = result.tables["recipes"]
     assert table[table["rule"] == "what followed this token last time"]["share"].max() > 0.5
 
 
 @pytest.mark.parametrize("text", ["x", "🙂", "🙂🙂 é́ ﷽", "a " * 40 + "a", "‮abc . , !"])
 def test_hostile_texts(text: str, tiny: Tiny) -> None:
-    result = mv.recipes(plain(text, text + " b", "c d"), tiny("bert"))
+    result = mv.recipes.fit(plain(text, text + " b", "c d"), tiny("bert"))
     assert np.isfinite(result.tables["explained"]["fitted"]).all()
 
 
 def test_long_sentences_are_left_out(monkeypatch: pytest.MonkeyPatch, tiny: Tiny) -> None:
-    for module in (study, explained_sums):
+    for module in (texts_of, explained_sums):
         monkeypatch.setattr(module, "LONGEST", 8)
-    result = mv.recipes(plain("the dog", "the girl", "the dog saw the girl and the dog"), tiny("bert"))
+    result = mv.recipes.fit(plain("the dog", "the girl", "the dog saw the girl and the dog"), tiny("bert"))
     assert result.facts["corpus_sentences"] == 2
 
 
 def test_one_sentence_is_enough_for_a_recipe_and_leaves_the_rest_empty(tiny: Tiny) -> None:
-    result = mv.recipes(plain("the dog"), tiny("bert"))
+    result = mv.recipes.fit(plain("the dog"), tiny("bert"))
     assert result.tables["explained"]["held_out"].isna().all()
 
 
 def test_batches_change_nothing(measured: Recipes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "batches", lambda pieces, todo, heads: [(number,) for number in reversed(todo)])
-    again = mv.recipes("grammar", "toy", most=24)
+    again = mv.recipes.fit("grammar", "toy", most=24)
     for name, table in measured.tables.items():
         assert again.tables[name].to_csv(float_format="%.5g") == table.to_csv(float_format="%.5g")
 
 
 def test_errors_are_in_words(measured: Recipes) -> None:
     with pytest.raises(CorpusError, match="plain has no trees"):
-        mv.recipes("grammar", "toy", score=plain("the dog"))
+        mv.recipes.fit("grammar", "toy", score=plain("the dog"))
     with pytest.raises(CorpusError, match="the same corpus"):
-        mv.recipes("grammar", "toy", score="grammar")
+        mv.recipes.fit("grammar", "toy", score="grammar")
     with pytest.raises(CorpusError, match="Nothing of plain"):
-        mv.recipes(plain(), "toy")
+        mv.recipes.fit(plain(), "toy")
     with pytest.raises(SettingError, match="Read 2 to 100,000 sentences"):
-        mv.recipes("grammar", "toy", most=1)
+        mv.recipes.fit("grammar", "toy", most=1)
 
 
 def test_a_study_can_be_watched_and_stopped() -> None:
     seen: list[float] = []
-    mv.recipes(plain("the dog saw", "the girl ran"), "toy", progress=lambda so_far: seen.append(so_far.fraction))
+    mv.recipes.fit(plain("the dog saw", "the girl ran"), "toy", progress=lambda so_far: seen.append(so_far.fraction))
     assert seen == sorted(seen)
     assert seen[-1] == 1
     for when in (0.0, 0.5):  # at once, and when the choice is made
         fractions = [0.0]
         with pytest.raises(Cancelled, match="Start it again"):
-            mv.recipes(
+            mv.recipes.fit(
                 *("grammar", "toy"),
                 most=10,
                 progress=lambda so_far, fractions=fractions: fractions.append(so_far.fraction),  # type: ignore[misc]
@@ -555,7 +558,7 @@ def test_a_study_goes_on_where_it_was_stopped(
     for share in (0.55, 0.85):
         shares: list[float] = []
         with pytest.raises(Cancelled):
-            mv.recipes(
+            mv.recipes.fit(
                 *("grammar", "toy"),
                 score=OTHER,
                 most=24,
@@ -566,7 +569,7 @@ def test_a_study_goes_on_where_it_was_stopped(
     monkeypatch.setattr(fitting, "choice", lambda *_: pytest.fail("it is known what was chosen"))
     seen: list[float] = []
     report = lambda so_far: seen.append(so_far.fraction)  # noqa: E731
-    again = mv.recipes("grammar", "toy", score=OTHER, most=24, resume=tmp_path, progress=report)
+    again = mv.recipes.fit("grammar", "toy", score=OTHER, most=24, resume=tmp_path, progress=report)
     assert seen[:2] == [0.625, 0.75], "the first corpus is not measured again"
     assert again.facts == at_once.facts
     for name, table in at_once.tables.items():
@@ -575,13 +578,15 @@ def test_a_study_goes_on_where_it_was_stopped(
 
 
 def test_what_was_chosen_otherwise_or_is_damaged_is_chosen_again(tmp_path: Path) -> None:
-    expected = mv.recipes("grammar", "toy", most=10)
+    expected = mv.recipes.fit("grammar", "toy", most=10)
     for damage in (None, b"", b"no file of numbers"):
         with pytest.raises(Cancelled):  # after the choice, from more sentences
-            mv.recipes("grammar", "toy", most=12, resume=tmp_path, cancelled=partial(_has_file, tmp_path / CHOICE_FILE))
+            mv.recipes.fit(
+                "grammar", "toy", most=12, resume=tmp_path, cancelled=partial(_has_file, tmp_path / CHOICE_FILE)
+            )
         if damage is not None:
             (tmp_path / CHOICE_FILE).write_bytes(damage)
-        again = mv.recipes("grammar", "toy", most=10, resume=tmp_path)
+        again = mv.recipes.fit("grammar", "toy", most=10, resume=tmp_path)
         for name, table in expected.tables.items():
             pd.testing.assert_frame_equal(again.tables[name], table)
 
@@ -592,19 +597,19 @@ def _has_file(file: Path) -> bool:
 
 def test_sentences_that_cannot_be_read_leave_the_other_half(tiny: Tiny) -> None:
     """The one sentence that can be read is fitted, and none is held out."""
-    explained = mv.recipes(plain("a " * 300, "the dog"), tiny("bert")).tables["explained"]
+    explained = mv.recipes.fit(plain("a " * 300, "the dog"), tiny("bert")).tables["explained"]
     assert explained["fitted"].between(0, 1).all()
     assert explained["held_out"].isna().all()
     assert explained["even"].isna().all()
     with pytest.raises(CorpusError, match=r"Nothing of .* can be read. Give another"):
-        mv.recipes(plain("the dog", "the girl"), "toy", score=plain("a " * 300))
+        mv.recipes.fit(plain("the dog", "the girl"), "toy", score=plain("a " * 300))
 
 
 def test_what_recipes_explain_is_the_same_from_any_shards(measured: Recipes, toy: Encoder, tmp_path: Path) -> None:
     file = tmp_path / "c.conllu"
     file.write_text(treebank(22, per_document=2), "utf-8")
     kind = explained_sums.OfRecipes(2, DrawnTogether(False, None), {"trained": [described.shares_of(measured)]})
-    whole = sums_of([toy], mv.open_corpus(file), kind)
+    whole = sums_of([toy], mv.read_corpus(file), kind)
     layout = laid_out("c", [file], 300)
     parts = [part for part in layout.parts if kind.sentences(part.sentences, part.first)]
     assert len(parts) > 2
@@ -652,7 +657,7 @@ def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(
         block.attention.self.register_forward_hook(partial(hook, layer), with_kwargs=True)
     with torch.no_grad():
         expected = plain(input_ids=ids, output_attentions=True)
-    ours = mv.without(minilm, off, text, method="recipe")
+    ours = mv.ablate(minilm, off, text, method="recipe")
     np.testing.assert_allclose(ours.weights, torch.cat(expected.attentions), atol=1e-5)
     states = ablation.states_without(minilm, [off], ablation.attending(rows.numpy()), text)
     np.testing.assert_allclose(states, expected.last_hidden_state, atol=1e-4)
@@ -660,7 +665,7 @@ def test_heads_replaced_by_their_recipes_are_those_of_a_hook_on_the_plain_model(
 
 
 def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
-    lost = mv.replaced(mv.open_recipes("toy"), grammar.corpus(20, seed=5))
+    lost = mv.recipes.ablate(mv.recipes.load("toy"), grammar.corpus(20, seed=5))
     assert tuple(lost.columns) == replaced.HEADING
     by = lost.pivot_table(values="lost", index="part", columns="method")
     assert (by["recipe"] < by[["mean", "uniform", "recipe of another head"]].min(axis=1)).all()
@@ -674,8 +679,8 @@ def test_the_toy_loses_little_when_its_heads_are_only_their_recipes() -> None:
 def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_recipes(toy: Encoder) -> None:
     """By documents too: the interval is that over the counts of each."""
     named = [replace(one, document=f"d{number % 6}") for number, one in enumerate(grammar.corpus(15, seed=5).sentences)]
-    corpus, recipes = replace(grammar.corpus(15, seed=5), sentences=tuple(named)), mv.open_recipes("toy")
-    table = mv.replaced_accuracy(recipes, corpus)
+    corpus, recipes = replace(grammar.corpus(15, seed=5), sentences=tuple(named)), mv.recipes.load("toy")
+    table = mv.recipes.score(recipes, corpus)
     assert tuple(table.columns) == ACCURACY_HEADING
     whole, all_recipes = table.iloc[0], table.query("method == 'recipe' and part == 1").iloc[0]
     roles = [role for role in given_roles("toy") if role.role == "syntax"]
@@ -685,7 +690,7 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
         sentence, words = text.sentence, text.pieces.words
         read = toy.encode_words(sentence.forms)
         means = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
-        replaced = mv.without(toy, first, "", method="recipe", means=means, words=sentence.forms)
+        replaced = mv.ablate(toy, first, "", method="recipe", means=means, words=sentence.forms)
         for which, weights in enumerate((read.weights, replaced.weights)):
             pointed = pointers(word_block(weights.reshape(8, *weights.shape[2:]), words))
             of_roles = [arcs(sentence, pointed, role.head.place(4), *role.detail.split()) for role in roles]
@@ -700,14 +705,17 @@ def test_what_heads_still_find_is_counted_by_hand_for_the_whole_model_and_with_r
     assert table["pronouns_low"].lt(table["pronouns_high"]).all()
     assert whole["pronouns"] > table.query("method == 'uniform' and part == 1")["pronouns"].item()
     with pytest.raises(SettingError, match="No roles of repeater"):
-        mv.replaced_accuracy(mv.open_recipes("repeater"), "repeats", most=2)
+        mv.recipes.score(mv.recipes.load("repeater"), "repeats", most=2)
 
 
 def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
-    replacing = Replacing.of(mv.open_recipes("toy"), "grammar", None, 3)
+    prepared = ReplacedStudy.of(mv.recipes.load("toy"), "grammar", None, 3)
+    replacing, toy = Lost(*prepared.settings), prepared.encoder
+    texts = {number: texts_of.text_of(toy, grammar.corpus().sentences[number]) for number in prepared.texts.numbers}
+    assert len(texts) == 3
     every = {Head(layer, head) for layer in range(2) for head in range(4)}
-    drawn = [[*replacing.substitutes(number, text)][-1][1] for number, text in enumerate(replacing.texts)]
-    assert drawn == [[*replacing.substitutes(number, text)][-1][1] for number, text in enumerate(replacing.texts)]
+    drawn = [[*replacing.substitutes(toy, number, text)][-1][1] for number, text in texts.items() if text]
+    assert drawn == [[*replacing.substitutes(toy, number, text)][-1][1] for number, text in texts.items() if text]
     assert [[len({*heads}) for heads in parts] for parts in drawn] == [[2, 4, 8]] * 3
     assert len({frozenset(parts[1]) for parts in drawn}) > 1
     assert all({*parts[0]} < {*parts[1]} < {*parts[2]} == every for parts in drawn)
@@ -716,7 +724,7 @@ def test_random_heads_are_as_many_drawn_for_each_sentence() -> None:
 def test_without_documents_or_pronouns_an_accuracy_has_wilsons_interval_or_none() -> None:
     corpus = grammar.corpus(60, seed=5)
     some = [replace(one, mentions=(), document="") for one in corpus.sentences[:3]]
-    row = mv.replaced_accuracy(mv.open_recipes("toy"), replace(corpus, sentences=tuple(some))).iloc[0]
+    row = mv.recipes.score(mv.recipes.load("toy"), replace(corpus, sentences=tuple(some))).iloc[0]
     bounds = wilson(row["roles"] * row["role_cases"], row["role_cases"])
     assert [row["roles_low"], row["roles_high"]] == pytest.approx([*bounds])
     assert row["role_documents"] == 1
@@ -725,13 +733,53 @@ def test_without_documents_or_pronouns_an_accuracy_has_wilsons_interval_or_none(
 
 
 def test_what_recipes_lose_can_be_watched_and_stopped() -> None:
-    shipped, seen = mv.open_recipes("toy"), list[float]()
-    mv.replaced(shipped, "grammar", most=3, progress=lambda so_far: seen.append(so_far.fraction))
-    assert seen == [1 / 3, 2 / 3, 1]
+    shipped, seen = mv.recipes.load("toy"), list[float]()
+    mv.recipes.ablate(shipped, "grammar", most=3, progress=lambda so_far: seen.append(so_far.fraction))
+    assert seen == pytest.approx([reading / 9 for reading in range(1, 10)])  # three passes
     with pytest.raises(Cancelled):
-        mv.replaced(shipped, "grammar", most=3, cancelled=lambda: True)
+        mv.recipes.ablate(shipped, "grammar", most=3, cancelled=lambda: True)
     with pytest.raises(SettingError, match="Read 2 to 100,000 sentences"):
-        mv.replaced(shipped, "grammar", most=0)
+        mv.recipes.ablate(shipped, "grammar", most=0)
+
+
+@pytest.mark.parametrize("measure", [mv.recipes.ablate, mv.recipes.score])
+def test_what_is_replaced_continues_after_a_stop_and_does_not_depend_on_parts(
+    measure: Callable[..., pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the sentences is too long, so that the random heads of those after it are drawn by another number."""
+    corpus = grammar.corpus(8, seed=5)
+    long = replace(corpus.sentences[2], words=corpus.sentences[2].words * 100)
+    corpus = replace(corpus, sentences=(*corpus.sentences[:2], long, *corpus.sentences[3:]))
+    shipped, toy = mv.recipes.load("toy"), mv.load("toy")
+    expected, stops = measure(shipped, corpus, toy), [*[False] * 19, True]  # in the last of three passes
+    with pytest.raises(Cancelled):
+        measure(shipped, corpus, toy, resume=tmp_path, cancelled=lambda: stops.pop(0))
+    read, measured = list[int](), replaced.Replacing.cases
+
+    def cases(self: replaced.Replacing, encoder: Encoder, numbered: Any) -> Cases:
+        read.extend(number for number, _ in numbered)
+        return measured(self, encoder, numbered)
+
+    monkeypatch.setattr(replaced.Replacing, "cases", cases)
+    pd.testing.assert_frame_equal(measure(shipped, corpus, toy, resume=tmp_path), expected, check_exact=True)
+    assert read == [4, 5, 6, 7]
+    assert not [*tmp_path.iterdir()]
+    for before in (3, 11):  # in the first passes
+        with pytest.raises(Cancelled):
+            measure(shipped, corpus, toy, resume=tmp_path, cancelled=partial(next, iter([*[False] * before, True])))
+        seen = list[Progress]()
+        resumed = measure(shipped, corpus, toy, resume=tmp_path, progress=seen.append)
+        pd.testing.assert_frame_equal(resumed, expected, check_exact=True)
+        assert [(so_far.done, so_far.total) for so_far in seen] == [(done, 24) for done in range(before + 2, 25)]
+        assert not [*tmp_path.iterdir()]
+    prepared, together = ReplacedStudy.of(shipped, corpus, toy, 100), Cases()
+    kind = Lost(*prepared.settings)
+    for first, end in ((0, 3), (3, 4), (4, 8)):
+        part = RunHere(toy, replace(corpus, sentences=corpus.sentences[first:end]), kind, first=first)
+        together.add(completed_cases(part, lambda _: None))
+    whole = completed_cases(RunHere(toy, corpus, kind), lambda _: None)
+    assert together.units == whole.units
+    np.testing.assert_array_equal(together.cases, whole.cases)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -744,12 +792,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(shown) == 9
     assert "L0H0" in shown[1]
     assert " explained, " in shown[1]
-    table = mv.open_recipes(out).tables["explained"]
+    table = mv.recipes.load(out).tables["explained"]
     assert f"more than the best single rule on {(table['held_out'] > table['best_rule']).sum()} of 8 heads" in shown[0]
     assert sorted(path.name for path in out.iterdir()) == [
         *("explained.csv", "recipes.csv", "recipes.json", "untrained.csv")
     ]
-    assert len(mv.open_recipes(out).tables["explained"]) == 8
+    assert len(mv.recipes.load(out).tables["explained"]) == 8
 
 
 def test_the_command_marks_intervals_over_few_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -760,7 +808,7 @@ def test_the_command_marks_intervals_over_few_documents(tmp_path: Path, capsys: 
     file.write_text(as_conllu(sorted(sentences, key=lambda one: one.document)), "utf-8")
     out = tmp_path / "out"
     assert main(["recipes", "toy", "--score", str(file), "--replace", "--out", str(out)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith("over 2 documents: few documents: speaks of these alone")
+    assert capsys.readouterr().out.splitlines()[-1].endswith("over 2 documents: few documents: applies to these alone")
     assert pd.read_csv(out / "accuracy.csv")["role_documents"].tolist() == [2] * 16
 
 
@@ -771,13 +819,13 @@ def test_the_command_scores_another_corpus(tmp_path: Path, capsys: pytest.Captur
     out = str(tmp_path / "out")
     assert main(["recipes", files[0], "--score", files[1], "--model", "toy", "--replace", "--out", out]) == 0
     assert "scored on b.txt" in capsys.readouterr().out
-    found = mv.open_recipes(out)
+    found = mv.recipes.load(out)
     assert found.tables["explained"]["other"].between(0, 1).all()
     assert (tmp_path / "out" / "replaced.csv").read_text("utf-8").splitlines()[0] == ",".join(replaced.HEADING)
     again = tmp_path / "again"
     assert main(["recipes", out, "--score", files[1], "--out", str(again)]) == 0
     assert "toy on a.txt, scored on b.txt" in capsys.readouterr().out
-    ours, theirs = ({**one.facts, "mean": None} for one in (mv.open_recipes(again), found))
+    ours, theirs = ({**one.facts, "mean": None} for one in (mv.recipes.load(again), found))
     assert ours == theirs
     assert main(["recipes", "none.txt", "--model", "toy", "--out", str(tmp_path / "out")]) != 0
     assert_one_line(capsys.readouterr().err, "none.txt")
@@ -812,20 +860,20 @@ def test_a_typed_text_has_the_rules_of_the_same_words_without_annotation() -> No
 
 
 def test_what_a_recipe_predicts_of_a_reading_is_what_the_study_scores() -> None:
-    shipped, model = mv.open_recipes("repeater"), mv.load("repeater")
+    shipped, model = mv.recipes.load("repeater"), mv.load("repeater")
     words = model.vocabulary.convert_ids_to_tokens([*range(20, 26), *range(20, 26)])
     read = model.encode_words(words)
     predicted = described.predicted(read, shipped)
     assert predicted.sum(axis=3) == pytest.approx(np.ones(predicted.shape[:3]))
     assert not np.triu(predicted, 1).any()  # a causal model
     explained = np.minimum(read.weights, predicted).sum(axis=3).mean(axis=2)
-    scored = mv.recipes(shipped, score=plain(" ".join(words))).tables["explained"]["other"]
+    scored = mv.recipes.fit(shipped, score=plain(" ".join(words))).tables["explained"]["other"]
     assert explained.ravel() == pytest.approx(scored.to_numpy(), abs=1e-6)
 
 
 def test_what_each_rule_takes_of_a_text_is_that_of_a_loop_and_sums_to_what_is_explained(toy: Encoder) -> None:
     """With the annotation of the sentence, and without; annotation of other words is not used."""
-    sentence, shipped = grammar.corpus(3, seed=5).sentences[0], mv.open_recipes("toy")
+    sentence, shipped = grammar.corpus(3, seed=5).sentences[0], mv.recipes.load("toy")
     read, shares = toy.encode_words(sentence.forms), described.shares_of(shipped)
     syntax = [number for number, rule in enumerate(RULES) if rule.needs]
     for gold in (sentence, None):
@@ -853,29 +901,29 @@ def test_what_each_rule_takes_of_a_text_is_that_of_a_loop_and_sums_to_what_is_ex
 
 def test_what_is_unexplained_is_weight_minus_prediction(tiny: Tiny) -> None:
     read = mv.load("minilm").encode("The cat sat on the mat.")
-    left = mv.unexplained(read)
+    left = mv.quantities.unexplained(read)
     assert left.weights == pytest.approx(read.weights - described.predicted(read), abs=1e-7)
     assert left.weights.sum(axis=3) == pytest.approx(np.zeros(left.weights.shape[:3]), abs=1e-5)
     assert (left.quantity, left.made[-1]) == ("unexplained", "unexplained")
     before = described.shipped("minilm").head("L0H2")["explained"]["other"].item()
     assert 1 - np.abs(left["L0H2"]).sum(axis=1).mean() / 2 == pytest.approx(before, abs=0.01)
-    for other in (read.by_words(), left, mv.rollout(read)):
+    for other in (read.by_words(), left, mv.quantities.rollout(read)):
         with pytest.raises(ShapeError, match="whole attention weights"):
-            mv.unexplained(other)
+            mv.quantities.unexplained(other)
     with pytest.raises(SettingError, match="no recipes of the heads"):
-        mv.unexplained(tiny("bert").encode("the cat"))
+        mv.quantities.unexplained(tiny("bert").encode("the cat"))
     with pytest.raises(SettingError, match="heads of repeater"):
-        mv.unexplained(read, mv.open_recipes("repeater"))
+        mv.quantities.unexplained(read, mv.recipes.load("repeater"))
     with pytest.raises(TextError, match="at most 256"):
-        mv.unexplained(mv.load("minilm").encode("a " * 300))
+        mv.quantities.unexplained(mv.load("minilm").encode("a " * 300))
 
 
 def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: Encoder) -> None:
-    sentence, recipes = grammar.corpus(3, seed=5).sentences[0], mv.open_recipes("toy")
+    sentence, recipes = grammar.corpus(3, seed=5).sentences[0], mv.recipes.load("toy")
     read = toy.encode_words(sentence.forms)
     text = RuleText(sentence, toy.read_words(sentence.forms))
     rows = prediction(described.shares_of(recipes), text).reshape(read.weights.shape)
-    left, plainly = mv.unexplained(read, gold=sentence), mv.unexplained(read)
+    left, plainly = mv.quantities.unexplained(read, gold=sentence), mv.quantities.unexplained(read)
     assert left.weights == pytest.approx(read.weights - rows, abs=1e-6)
     assert np.abs(left.weights).sum() < np.abs(plainly.weights).sum()
     again = described.with_annotation(plainly, sentence)
@@ -885,14 +933,14 @@ def test_what_is_unexplained_of_an_annotated_sentence_is_without_all_rules(toy: 
         assert other.made[-1] != left.made[-1]
     assert "unexplained by rules that know its annotation" in left.heatmap("L1H2").caption
     assert "unexplained by rules that need no annotation" in plainly.heatmap("L1H2").caption
-    assert "open_attention" in of_head(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
+    assert "load_attention" in of_head(left, "heatmap", [Head(1, 2)], View(), Size(), "a.svg")
     with pytest.raises(TextError, match="other words"):
-        mv.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
+        mv.quantities.unexplained(read, gold=grammar.corpus(3, seed=5).sentences[1])
 
 
 def test_over_a_corpus_heads_become_recipes_that_know_the_annotation(toy: Encoder) -> None:
     corpus, off = grammar.corpus(2, seed=5), (Head(0, 1), Head(1, 2))
-    shares, lost = described.shares_of(mv.open_recipes("toy")), list[float]()
+    shares, lost = described.shares_of(mv.recipes.load("toy")), list[float]()
     for sentence in corpus.sentences:
         rows = prediction(shares, RuleText(sentence, toy.read_words(sentence.forms))).astype(np.float32)
         request = Request(words=sentence.forms, method="recipe")
@@ -919,22 +967,22 @@ def test_heads_replaced_by_their_recipes_on_a_text_and_over_a_corpus() -> None:
     expected = model.through(text, "", ablation.replacing([off], ablation.attending(rows)))[0]
     assert np.array_equal(answered.weights, expected.weights)
     assert answered.made[-1].row.method == "recipe"
-    assert mv.without(model, off, text, method="recipe").key == answered.key
+    assert mv.ablate(model, off, text, method="recipe").key == answered.key
     ways = (Request(text=text, method=how) for how in ("recipe", "zero"))
     lost = {asked.method: effects.lost_each(model, [off], asked).sentence[0] for asked in ways}
     assert 0 < lost["recipe"] < lost["zero"]
-    over = mv.effect(grammar.corpus(4), off, "minilm", method="recipe").table()
+    over = mv.corpus_ablation_effects(grammar.corpus(4), off, "minilm", method="recipe").table()
     assert np.isfinite(over["effect"]).all()
 
 
 def test_recipes_that_were_found_replace_heads(measured: Recipes, toy: Encoder) -> None:
     words = ("the", "dog", "barks")
     rows = described.predicted(toy.encode_words(words), measured)
-    by_recipes = mv.without(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
-    by_rows = mv.without(toy, ["L0H2"], "", method="recipe", words=words, means=rows)
+    by_recipes = mv.ablate(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
+    by_rows = mv.ablate(toy, ["L0H2"], "", method="recipe", words=words, means=rows)
     assert by_recipes.key == by_rows.key
     assert np.array_equal(by_recipes.weights, by_rows.weights)
-    assert by_recipes.key != mv.without(toy, ["L0H2"], "", method="recipe", words=words).key
+    assert by_recipes.key != mv.ablate(toy, ["L0H2"], "", method="recipe", words=words).key
 
 
 def test_the_lines_of_a_figure_without_heads_by_shipped_recipes_make_it_again(
@@ -943,26 +991,26 @@ def test_the_lines_of_a_figure_without_heads_by_shipped_recipes_make_it_again(
     monkeypatch.chdir(tmp_path)
     words = ("the", "dog", "barks")
     for read in (
-        mv.without(toy, ["L0H2"], "the dog barks .", method="recipe"),
-        mv.without(toy, ["L0H2", "L0H3"], "", method="recipe", words=words),
+        mv.ablate(toy, ["L0H2"], "the dog barks .", method="recipe"),
+        mv.ablate(toy, ["L0H2", "L0H3"], "", method="recipe", words=words),
     ):
         code = of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
-        assert "open_attention" not in code
+        assert "load_attention" not in code
         exec(code, {})
         assert (tmp_path / "figure.svg").read_bytes() == read.heatmap("L1H2").to_bytes(".svg")
-    by_others = mv.without(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
-    for read in (by_others, mv.without(toy, ["L0H2"], "", method="recipe", words=words).by_words()):
-        assert "open_attention" in of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
+    by_others = mv.ablate(toy, ["L0H2"], "", method="recipe", words=words, recipes=measured)
+    for read in (by_others, mv.ablate(toy, ["L0H2"], "", method="recipe", words=words).by_words()):
+        assert "load_attention" in of_head(read, "heatmap", [Head(1, 2)], View(), Size(), "figure.svg")
 
 
 def test_only_heads_with_recipes_are_replaced_by_them(tiny: Tiny) -> None:
     with pytest.raises(SettingError, match=r"predicted weights .* are missing"):
         ablation.without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe")
     with pytest.raises(SettingError, match="no recipes of the heads"):
-        mv.without(tiny("bert"), ["L0H0"], "the cat", method="recipe")
+        mv.ablate(tiny("bert"), ["L0H0"], "the cat", method="recipe")
     with pytest.raises(SettingError, match="heads of repeater"):
-        mv.without(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe", recipes=mv.open_recipes("repeater"))
+        mv.ablate(mv.load("minilm"), ["L0H2"], "A cat.", method="recipe", recipes=mv.recipes.load("repeater"))
     with pytest.raises(SettingError, match="switched off by zero"):
-        mv.without(mv.load("minilm"), ["L0H2"], "A cat.", recipes=mv.open_recipes("minilm"))
+        mv.ablate(mv.load("minilm"), ["L0H2"], "A cat.", recipes=mv.recipes.load("minilm"))
     with pytest.raises(SettingError, match="no recipes of the heads"):
-        mv.effect(grammar.corpus(2), ["L0H0"], tiny("bert"), method="recipe")
+        mv.corpus_ablation_effects(grammar.corpus(2), ["L0H0"], tiny("bert"), method="recipe")

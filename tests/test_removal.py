@@ -13,8 +13,8 @@ from mha_viz.analysis.effects import SENTENCES, Effects, mean_outputs
 from mha_viz.analysis.removal import ORDERS, Removal, order_of, switch
 from mha_viz.attention import Head
 from mha_viz.errors import MeansMissing, SettingError
-from mha_viz.models import answers
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process.steps import completed
 from mha_viz.request import Request
 from mha_viz.study import effects as study

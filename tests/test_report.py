@@ -19,9 +19,9 @@ from mha_viz.cli import main
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.report import citation, report
-from mha_viz.figures.report_columns import HEADING, OF_THIRD
-from mha_viz.figures.role_words import OLDER_RULE
+from mha_viz.figures.words.report import citation, report
+from mha_viz.figures.words.report_columns import HEADING, OF_THIRD
+from mha_viz.figures.words.role_words import OLDER_RULE
 from mha_viz.files.assets import asset
 from mha_viz.model_names import HUB_IDS
 from tests.cli_runs import assert_one_line
@@ -146,18 +146,21 @@ def test_a_corpus_that_chose_the_roles_replicates_none(name: str) -> None:
 
 
 def test_a_report_shows_the_roles_that_were_chosen() -> None:
-    minilm = mv.open_profile("minilm")
-    every, chosen = mv.report(minilm).table, mv.report(minilm, kinds="syntax", only=["established", "equals"])
+    minilm = mv.load_profile("minilm")
+    every, chosen = (
+        mv.roles.report(minilm).table,
+        mv.roles.report(minilm, kinds="syntax", only=["established", "equals"]),
+    )
     equals = every[(every["role"] == "syntax") & (every["status"] == "established") & (every["state"] == "equals")]
     assert [*zip(equals["name"], equals["detail"], strict=True)] == [("L2H1", "cop dep_to_head")]
     assert chosen.table.equals(equals.reset_index(drop=True).astype(chosen.table.dtypes))
     assert f"1 of {len(every)} roles (syntax; established; equals the strongest simple rule)." in chosen.caption
-    assert len(mv.report(minilm, only="below").roles) == 26
+    assert len(mv.roles.report(minilm, only="below").roles) == 26
     with pytest.raises(SettingError, match=r"No role is left by only “beats” on UD English EWT test"):
-        mv.report(minilm, only="beats")
-    assert set(mv.report(minilm, kinds="position, broad").table["role"]) == {"position", "broad"}
+        mv.roles.report(minilm, only="beats")
+    assert set(mv.roles.report(minilm, kinds="position, broad").table["role"]) == {"position", "broad"}
     with pytest.raises(SettingError, match=r"“beat” is not a value of only.*Did you mean beats"):
-        mv.report(minilm, only="beat")
+        mv.roles.report(minilm, only="beat")
 
 
 @pytest.mark.parametrize(
@@ -182,13 +185,13 @@ def test_where_no_role_is_left_the_given_options_are_named_and_where_such_roles_
     name: str, options: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(SettingError) as error:
-        mv.report(mv.open_profile(name), **options)
+        mv.roles.report(mv.load_profile(name), **options)
     assert re.search(says, str(error.value))
 
 
 @pytest.mark.parametrize("name", ["minilm", "toy", "repeater"])
 def test_the_model_of_a_table_is_a_bare_name(name: str) -> None:
-    assert set(mv.report(mv.open_profile(name)).table["model"]) == {HUB_IDS.get(name, name)}
+    assert set(mv.roles.report(mv.load_profile(name)).table["model"]) == {HUB_IDS.get(name, name)}
 
 
 def test_what_was_looked_at_and_what_to_cite_are_below() -> None:
@@ -232,8 +235,8 @@ def test_a_formula_in_a_name_is_none_in_csv() -> None:
 
 @pytest.mark.parametrize(("name", "roles", "in_q"), [("minilm", 46, 27), ("toy", 11, 8)])
 def test_the_shipped_profiles(name: str, roles: int, in_q: int) -> None:
-    profile = mv.open_profile(name)
-    made = mv.report(profile)
+    profile = mv.load_profile(name)
+    made = mv.roles.report(profile)
     table = made.table
     assert [*table.columns] == [*HEADING]
     assert len(table) == roles
@@ -248,8 +251,8 @@ def test_the_shipped_profiles(name: str, roles: int, in_q: int) -> None:
 
 def test_the_table_has_what_head_and_rule_do_on_both_corpora() -> None:
     """The state is that of the worse corpus: on this one, the head may be as good as the rule."""
-    profile = mv.open_profile("minilm")
-    made = mv.report(profile)
+    profile = mv.load_profile("minilm")
+    made = mv.roles.report(profile)
     table = made.table
     syntax = table[table["role"] == "syntax"]
     assert [*syntax["state"]] == [f.state for f in profile.findings() if f.role == "syntax"]
@@ -278,9 +281,9 @@ def test_a_table_of_an_older_version_says_by_which_rule_it_was_measured() -> Non
 
 
 def test_coreference_without_chains_elsewhere_is_said() -> None:
-    toy = mv.open_profile("toy")
+    toy = mv.load_profile("toy")
     other = replace(toy, facts={**toy.facts, "corpus": "new", "sha256": "new"}, tables={})
-    assert set(mv.report(toy, other).table["replicated_1_outcome"]) == {"not annotated"}
+    assert set(mv.roles.report(toy, other).table["replicated_1_outcome"]) == {"not annotated"}
 
 
 def test_a_profile_without_roles_is_refused() -> None:

@@ -7,12 +7,12 @@ from dataclasses import fields
 
 import pytest
 
+from mha_viz.app.url import address
 from mha_viz.cli import quantities
 from mha_viz.cli.options import Parser, text_options
-from mha_viz.figures import recipe
+from mha_viz.figures.layout import recipe
 from mha_viz.heads import Head
 from mha_viz.request import COSINE, FIELDS, MASK, Question, Request
-from mha_viz.ui import address
 
 NEITHER_LINK_NOR_OPTION = {
     "words": "the words of annotated text, which a link and a command have as that text",
@@ -28,13 +28,13 @@ IN_PYTHON = {
         "mv.load('m').encode('A cat.', target='Eine Katze.', part='decoder')"
     ),
     Request("m", "A cat.", off=(Head(2, 4), Head(3, 1)), method="text", source="A dog."): (
-        "mv.without(mv.load('m'), ['L2H4', 'L3H1'], 'A cat.', method='text', source='A dog.')"
+        "mv.ablate(mv.load('m'), ['L2H4', 'L3H1'], 'A cat.', method='text', source='A dog.')"
     ),
     Request("m", "A [MASK].", quantity="gradient", place=3, word="cat"): (
-        "mv.gradient_weighted(mv.load('m'), 'A [MASK].', word='cat', place=3)"
+        "mv.quantities.gradient_weighted(mv.load('m'), 'A [MASK].', word='cat', place=3)"
     ),
     Request("m", "A cat.", quantity="gradient", other="A dog.", off_in="first"): (
-        "mv.gradient_weighted(mv.load('m'), 'A cat.', other='A dog.', off_in='first')"
+        "mv.quantities.gradient_weighted(mv.load('m'), 'A cat.', other='A dog.', off_in='first')"
     ),
 }
 

@@ -8,14 +8,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from mha_viz.analysis.findings import Finding
+from mha_viz.app.service import role_cases, studies
+from mha_viz.app.service.role_cases import RoleCase
+from mha_viz.app.service.studies import Evidence
+from mha_viz.app.url.annotated import Annotated, annotated
 from mha_viz.attention import Head
-from mha_viz.figures.role_words import by_head
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui import role_cases, studies
-from mha_viz.ui.annotated import Annotated, annotated
-from mha_viz.ui.role_cases import RoleCase
-from mha_viz.ui.studies import Evidence
+from mha_viz.figures.words.role_words import by_head
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
 from tests.page_session import PageSession
 
 MINILM, TOY = catalog.resolve("minilm"), catalog.resolve("toy")
@@ -88,7 +88,7 @@ def test_a_card_says_when_no_sentence_is_stored(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(role_cases, "_in_gloss", lambda *_: None)
     monkeypatch.setattr(role_cases, "cases_of", lambda *_: ())
     page = PageSession({"head": "L2H4"}, ROLES)
-    assert "No sentence is stored in which this head does it." in page.said
+    assert "No sentence is stored in which this head does this." in page.said
     assert way(page) == {"head": "L2H4"}
 
 
@@ -99,9 +99,9 @@ def test_a_search_for_a_role_leads_to_a_sentence_in_which_the_head_does_it(typed
     answers = json.loads(page._drawn()["mha_search"].json)["groups"][0]["answers"]
     for answer in answers:
         parameters = dict(parse_qsl(urlsplit(answer["href"]).query))
-        assert parameters["case"].startswith(f"{answer['head']}."), answer
+        assert parameters["case"].startswith(f"{answer['name']}."), answer
         assert "text" in parameters
-    assert answers[0]["head"].startswith(head)
+    assert answers[0]["name"].startswith(head)
 
 
 def test_a_search_keeps_the_sentence_of_the_visitor_and_leads_inside_a_head_to_the_right_case() -> None:

@@ -13,23 +13,23 @@ import pytest
 
 from mha_viz.analysis.coreference import chunk
 from mha_viz.analysis.links import unpacked
+from mha_viz.app.explore.gold import excerpt
+from mha_viz.app.service import role_cases
+from mha_viz.app.service import searches as searches_room
+from mha_viz.app.service import studies as studies_room
+from mha_viz.app.service.jobs import queue_of
+from mha_viz.app.service.studies import given
+from mha_viz.app.url.address import MAX_ENCODED, CaseInLink
+from mha_viz.app.url.annotated import Annotated, annotated, built_in
 from mha_viz.attention import Head
 from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
-from mha_viz.corpus.excerpting import read_excerpts
+from mha_viz.corpus.excerpts import read_excerpts
 from mha_viz.corpus.treebank import Mention, Sentence, Word
 from mha_viz.errors import CorpusError
-from mha_viz.figures.arcs import Span
-from mha_viz.models import catalog
+from mha_viz.figures.layout.arcs import Span
+from mha_viz.models.getting import catalog
 from mha_viz.study import child
-from mha_viz.ui import role_cases
-from mha_viz.ui import searches as searches_room
-from mha_viz.ui import studies as studies_room
-from mha_viz.ui.address import MAX_ENCODED, CaseInLink
-from mha_viz.ui.annotated import Annotated, annotated, built_in
-from mha_viz.ui.explore.gold import excerpt
-from mha_viz.ui.jobs import queue_of
-from mha_viz.ui.studies import given
 from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
 from tests.waiting import PATIENCE, until
@@ -75,8 +75,8 @@ def test_the_card_of_a_head_shows_sentences_that_open_with_gold_arcs() -> None:
     assert "Sentences for and against each role" in page.said
     assert "in UD English EWT test" in page.said
     assert "No sentences of UD English GUM dev can be shown here for coreference: third person." in unescaped(page)
-    assert "Its licence does not allow this app to pass them on." in page.said
-    assert "Measure a corpus of your own with coreference" in page.said
+    assert "Its licence does not allow this app to share them." in page.said
+    assert "Measure your own corpus with coreference" in page.said
     assert "object (obj), from the syntactic head to a dependent" in page.at.selectbox(key="card_role_L3H1").options
     shown = links(page)
     assert len(shown) >= 4
@@ -140,10 +140,10 @@ def test_nobody_reads_the_sentences_of_another_visitors_file(empty_home: Path) -
     labels = " ".join(link.proto.label for link in page.at.get("page_link"))
     assert "perfidious" in labels
     searched = search(page, query_word="perfidious")
-    assert "In letters\\.conllu" in page.said
+    assert "Searches letters\\.conllu" in page.said
     assert "perfidious" in " ".join(link.proto.label for link in page.at.get("page_link") if "gold" in str(link.proto))
     other = PageSession({"model": "toy", "corpus": digest, "head": str(position.head), "search": searched}, PAGE)
-    assert "In the built\\-in sentences" in other.said
+    assert "Searches the built\\-in sentences" in other.said
     assert "No sentences of an uploaded file can be shown here" in unescaped(other)
     labels = " ".join(link.proto.label for link in other.at.get("page_link"))
     assert "perfidious" not in other.said + labels.replace("query_word=perfidious", "")
@@ -329,11 +329,11 @@ def test_between_the_stop_of_a_search_and_its_result_the_page_waits(monkeypatch:
 
 
 def test_a_search_that_is_stopped_gives_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mha_viz.models import hub
-    from mha_viz.study import search as room
+    from mha_viz.models.getting import hub
     from mha_viz.study.head_child import work
 
-    monkeypatch.setattr(room, "PART", 10)
+    monkeypatch.setattr("mha_viz.study.cases.FIRST_SIZE", 10)
+    monkeypatch.setattr("mha_viz.study.search.LinkCases.size", 10)
     toy = catalog.resolve("toy")
     order = {
         "folder": str(hub.local_folder(toy)),

@@ -19,34 +19,33 @@ import pandas as pd
 import pytest
 
 from mha_viz.analysis.corpus_why import WHY, found_by
-from mha_viz.analysis.described import KINDS, of_heads
 from mha_viz.analysis.findings import STATES
-from mha_viz.analysis.given import GIVEN, given_roles
 from mha_viz.analysis.rules import NAMES, RULES
+from mha_viz.analysis.shipped import GIVEN, given_roles, of_heads
+from mha_viz.app.roles import head_card, overview, relations, score_rows
+from mha_viz.app.roles.score_rows import ScoreRow
+from mha_viz.app.service import jobs
+from mha_viz.app.service import studies as studies_room
+from mha_viz.app.service.caches import idle, model_service
+from mha_viz.app.service.jobs import Job
+from mha_viz.app.service.reader import Reader, verbs
+from mha_viz.app.service.studies import given, sentences_given
+from mha_viz.app.url.annotated import built_in
+from mha_viz.app.widgets.parts import plain
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.corpus import BUILT_IN, grammar, uploads
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.corpus.uploads import StudyCorpus
 from mha_viz.errors import Busy, Cancelled, CorpusError
-from mha_viz.figures.chart_plotly import plotly
-from mha_viz.figures.glosses import rule_plainly
-from mha_viz.figures.role_map import role_map
-from mha_viz.figures.role_words import OLDER_RULE, at_a_glance, by_head, standing_with_numbers
-from mha_viz.figures.theme import LIGHT
+from mha_viz.figures.charts.chart_plotly import plotly
+from mha_viz.figures.charts.role_map import role_map
+from mha_viz.figures.drawing.theme import LIGHT
+from mha_viz.figures.words.glosses import rule_plainly
+from mha_viz.figures.words.role_words import OLDER_RULE, at_a_glance, by_head, standing_with_numbers
 from mha_viz.heads import every_head
-from mha_viz.models import catalog
-from mha_viz.reader import Reader, verbs
+from mha_viz.models.getting import catalog
 from mha_viz.text import clean
-from mha_viz.ui import jobs
-from mha_viz.ui import studies as studies_room
-from mha_viz.ui.annotated import built_in
-from mha_viz.ui.caches import idle, model_service
-from mha_viz.ui.jobs import Job
-from mha_viz.ui.parts import plain
-from mha_viz.ui.roles import head_card, overview, relations, score_rows
-from mha_viz.ui.roles.score_rows import ScoreRow
-from mha_viz.ui.studies import given, sentences_given
 from tests import hostile, lanes
 from tests.few_sentences import read_few
 from tests.new_server import new_server
@@ -100,8 +99,8 @@ def test_the_page_begins_with_a_line_and_keeps_its_numbers_for_whoever_asks() ->
     texts = [element.value for element in page.at.main.markdown]
     first = next(number for number, value in enumerate(texts) if value.startswith("## What the 72 heads"))
     assert re.fullmatch(
-        r"\*\*\d+\*\* have roles. Click one. \*\*12\*\* link words "
-        r"\(\*\*2\*\* of 11 change their word more than their neighbours\)\.",
+        r"\*\*\d+\*\* have a role. Click one. \*\*12\*\* link words "
+        r"\(\*\*2\*\* of 11 change their word more than neighbours\)\.",
         texts[first + 1],
     )
     assert not page.at.dataframe
@@ -149,10 +148,8 @@ def test_the_card_of_a_head_with_many_roles_is_short_and_its_bar_has_a_legend() 
     assert max(len(does) + len(rule) for does, _, rule, _ in roles) <= 60
     assert listed.count("The rule is told") == listed.count("<details class='rule'>") == 1, "once for all"
     (bar,) = [body for body in drawn if 'class="mha-keys"' in body]
-    (map_of_heads,) = [body for body in drawn if 'class="mha-map"' in body]
     samples = re.findall(r"<span>(<u [^>]*></u>)([^<]*)</span>", bar)
     assert {name for _, name in samples} == set(GROUPS)
-    assert all(f"<span>{sample}{name}</span>" in map_of_heads for sample, name in samples), "the legend of the map"
 
 
 def test_a_role_in_short_names_the_other_corpus_in_the_least_words() -> None:
@@ -221,7 +218,7 @@ def test_an_older_profile_says_that_its_rule_names_one_part_of_speech(monkeypatc
         replace(profile, tables={**profile.tables, "roles": profile.tables["roles"].assign(rule_low=math.nan)})
         for profile in evidence.profiles
     ]
-    monkeypatch.setattr(studies_room, "_given", lambda name: evidence._replace(profiles=tuple(older)))
+    monkeypatch.setattr(studies_room, "_load_given", lambda name: evidence._replace(profiles=tuple(older)))
     assert f", {OLDER_RULE}." in visit().said
 
 
@@ -238,30 +235,31 @@ def test_a_square_says_what_its_head_does_and_one_of_them_takes_the_keyboard() -
     assert len(words_by_head) == 72
     assert (
         words_by_head["L0H2"]
-        == "L0H2 (1-3): token → the one before, 100% of its weight; even attention 5%; usually attends 94% to "
-        "the token before, 6% to the same token; finds keys by 98% position · 2% word"
+        == "L0H2 (1-3): token → the one before, 100% of its weight; uniform attention 5%; on average it attends 94% to "
+        "the token before, 6% to the same token; attention depends on 98% position · 2% word"
     )
     assert words_by_head["L3H1"].startswith(
         "L3H1 (4-2): pronoun → what it refers to, right in 66%; equals the rule, 70%"
     )
-    assert re.search(r"no role was found; .*%\] unexplained; finds keys by 68% feed-forward", words_by_head["L5H11"])
+    assert re.search(
+        r"no role was found; .*no rule explains .*%\]; attention depends on 68% feed-forward", words_by_head["L5H11"]
+    )
     (drawn,) = [html.proto.body for html in page.at.get("html") if 'class="mha-map"' in html.proto.body]
     (stop,) = re.findall('<a href="([^"]*)" target="_self" tabindex="0"', drawn)
     assert parse_qs(unescape(stop)[1:]) == {"head": ["L3H1"], "relation": ["mod"]}
-    # Below the squares, left of them, and in their corners.
-    legend = [re.findall("</[ui]>([^<]+)", line) for line in drawn.split("<li>")[1:]]
-    assert legend == [[*KINDS, "unexplained"], list(GROUPS), ["also syntax", "also delimiter"]]
+    (line,) = drawn.split("<li>")[1:]
+    assert re.findall("</i>([^<]+)", line) == ["also syntax", "also delimiter"]  # in the corners of squares
 
 
 def test_the_repeater_s_map_tells_heads_that_find_keys_by_position_from_those_that_live_on_them() -> None:
     page = PageSession({"model": "repeater"}, PAGE)
     words_by_head = squares(page)
-    assert words_by_head["L0H0"].endswith("finds keys by 100% position")
-    assert all(re.search(r"finds keys by 9\d% earlier heads", words_by_head[f"L1H{head}"]) for head in range(4))
+    assert words_by_head["L0H0"].endswith("attention depends on 100% position")
+    assert all(re.search(r"attention depends on 9\d% earlier heads", words_by_head[f"L1H{head}"]) for head in range(4))
     assert page.at.segmented_control(key="roles_corpus").options == ["built-in", "your file"]
     induction = [says for says in words_by_head.values() if "token → what followed it last time, 9" in says]
     assert [says.split()[0] for says in induction] == ["L1H0", "L1H1", "L1H2", "L1H3"]  # as the list on repeated tokens
-    assert "**6** have roles." in page.said
+    assert "**6** have a role." in page.said
 
 
 def test_the_page_says_where_a_trivial_rule_is_better_than_the_best_head() -> None:
@@ -279,15 +277,15 @@ def test_a_head_of_the_url_is_shown_in_full() -> None:
     assert "For 2 relations it changes its word no more than other heads of its layer." in page.said, (
         "nobody measured it for coreference"
     )
-    assert "Usually attends 22% to [CLS], 13% evenly; 45% [44%, 46%] unexplained." in page.said.replace("\\", "")
+    assert "Attends 22% to [CLS], 13% evenly; no rule explains 45% [44%, 46%]." in page.said.replace("\\", "")
     assert (
-        "**Its recipe** is of every 7th sentence of en_ewt-ud-test, scored on every 6th sentence of en_gum-ud-dev; "
-        "of other text, it is 97% the same." in page.said.replace("\\", "")
+        "**Rules chosen on** every 7th sentence of UD English EWT test, scored on every 6th sentence of UD "
+        "English GUM dev; on other text, 97% are the same." in page.said.replace("\\", "")
     )
     (bar,) = [html.proto.body for html in page.at.get("html") if 'class="mha-keys"' in html.proto.body]
-    assert "Finds keys by<s" in bar
-    assert "Finds its keys by 48% feed-forward · 29% earlier heads" in bar
-    assert "**Finds its keys by**, on every 7th sentence of UD English EWT test" in page.said
+    assert "Attention depends on<s" in bar
+    assert "Its attention depends on 48% feed-forward · 29% earlier heads" in bar
+    assert "**Attention depends on**, on every 7th sentence of UD English EWT test" in page.said
     (every,) = [unescape(table) for table in tables_at_a_glance(page) if "best simple rule" in table]
     assert "what it refers to" in every
     assert "All numbers of these relations" in {box.label for box in page.at.expander}
@@ -315,7 +313,7 @@ def test_whoever_stops_the_reading_of_the_sentences_can_go_on(monkeypatch: pytes
         until(lambda: job.begun)
         job.let_go()
     page = numbers(head="L3H1")
-    assert "You stopped the reading of the built-in sentences." in page.said
+    assert "You stopped reading the built-in sentences." in page.said
     assert "In the built-in sentences it is right in" not in page.said
     press(page, "read_sentences")
     assert "In the built-in sentences it is right in" in page.said
@@ -338,7 +336,7 @@ def test_a_head_with_a_role_has_its_recipe_on_its_card_too() -> None:
 
 def _on_all_text(head: Head) -> str:
     recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if of.head == head)
-    return f"Usually {plain(recipe)}."
+    return f"A{plain(recipe).removeprefix('a')}."
 
 
 @pytest.mark.parametrize("model", ["minilm", "toy"])
@@ -361,15 +359,15 @@ def test_a_square_says_what_its_head_does_on_all_text_too() -> None:
     (square,) = re.findall(r'aria-label="L3H1 \(4-2\): ([^"]*)"', drawn)
     assert square.startswith("pronoun → what it refers to, right in 66%; ")
     recipe = next(of.words(rule_plainly) for of in of_heads("minilm", "") if str(of.head) == "L3H1")
-    assert f"; usually {recipe}; finds keys by " in unescape(square)
+    assert f"; on average it {recipe}; attention depends on " in unescape(square)
 
 
 @pytest.mark.parametrize("odd", [{"corpus": "nowhere"}, {"kinds": "verbs"}, {"level": "high"}], ids=str)
 def test_a_part_of_a_link_that_the_page_cannot_use_is_said(odd: dict[str, str]) -> None:
     page = visit(**odd, step="x", order="backwards")  # the last are of other pages
     (said,) = [f"{name}={value}" for name, value in odd.items()]
-    assert f"Part of this link could not be used ({said})." in page.said
-    assert page.said.count("could not be used") == 1
+    assert f"Ignored in this link: {said}." in page.said
+    assert page.said.count("Ignored in this link") == 1
 
 
 def test_a_head_that_the_model_does_not_have_is_said() -> None:
@@ -425,7 +423,7 @@ def drawn_as(page: PageSession, table: str) -> Any:
 
 def test_two_models_are_compared_by_bars_and_all_their_numbers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = {"minilm": given("toy").profiles[0]}  # the same numbers under another name
-    monkeypatch.setattr(relations, "_measured", lambda model, _: measured.get(model.name))
+    monkeypatch.setattr(relations, "_find_profile", lambda model, _: measured.get(model.name))
     page = numbers(model="toy")
     (table,) = [one for one in tables_at_a_glance(page) if "the best head of minilm" in one]
     assert "Bar: the best head of toy" in table
@@ -562,7 +560,9 @@ def test_a_click_sent_before_the_url_changed_loses_nothing_that_was_typed() -> N
 
 
 def test_no_parameter_of_the_url_has_a_second_master() -> None:
-    sources = [path for path in Path(studies_room.__file__).parent.rglob("*.py") if "bind=" in path.read_text("utf-8")]
+    sources = [
+        path for path in Path(studies_room.__file__).parents[1].rglob("*.py") if "bind=" in path.read_text("utf-8")
+    ]
     assert sources == []
 
 
@@ -619,7 +619,7 @@ def test_every_table_with_an_interval_marks_few_documents(
         for profile in evidence.profiles
     ]
     evidence = evidence._replace(profiles=tuple(few))
-    monkeypatch.setattr(studies_room, "_given", lambda name: evidence)
+    monkeypatch.setattr(studies_room, "_load_given", lambda name: evidence)
     page = numbers(head="L3H1")
     intervals = [t.value for t in page.at.dataframe if {"low", "ci_low"} & set(t.value.columns)]
     assert len(intervals) >= 4
@@ -676,7 +676,7 @@ def test_why_a_study_came_to_nothing_is_said(tiny_folder: Callable[[str], Path])
     page_text = visit(model=name, corpus=page.url["corpus"]).said
     assert "Nothing of an uploaded file can be read." in page_text
     assert "long" not in page_text
-    assert "pieces" in page_text
+    assert "tokens" in page_text
     assert "any more" not in page_text
 
 
@@ -785,7 +785,7 @@ def test_between_stop_and_go_on_nothing_is_said_to_be_lost(
     assert asked.wait(PATIENCE)
     press(page, "stop_study")
     assert "is being stopped" in page.said
-    assert "no longer has" not in page.said
+    assert "no longer on this server" not in page.said
     keep.set()
     model, digest = catalog.resolve(str(tiny_folder("bert"))), page.url["corpus"]
     until(lambda: not studies_room.stopping(model, digest))
@@ -1020,7 +1020,7 @@ def test_a_model_is_compared_only_with_those_measured_on_the_same_corpus() -> No
 
 
 def test_a_profile_that_the_server_lost_says_so() -> None:
-    assert "no longer has" in visit(corpus="0" * 64).said
+    assert "no longer on this server" in visit(corpus="0" * 64).said
 
 
 def test_the_given_profiles_are_of_the_model_that_comes_with_the_app(minilm: Any) -> None:
@@ -1042,7 +1042,7 @@ def test_every_role_has_words_of_its_own() -> None:
 
 
 def test_the_toy_wears_the_roles_that_its_profile_found() -> None:
-    roles = studies_room.roles(catalog.resolve("toy"))
+    roles = studies_room.summarise(catalog.resolve("toy")).roles
     evidence = given("toy")
     assert evidence is not None
     assert repr(roles) == repr(evidence.findings())

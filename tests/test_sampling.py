@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from mha_viz.corpus.sampling import choose_step, count_every, name_sample, take_every
+from mha_viz.corpus.limits import choose_step, count_every, name_sample, take_every
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 import mha_viz as mv
-from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, MhaVizError, OpenError
+from mha_viz.figures import files
 from mha_viz.text import Cut, Token, TokenizedText
 from tests import hostile, lanes
 from tests.readings import reading
@@ -64,10 +64,10 @@ def assert_equal(one: Attention, two: Attention) -> None:
 def test_a_reading_comes_back_equal(tmp_path: Path, name: str, suffix: str) -> None:
     attention = readings()[name]
     path = attention.save(tmp_path / f"a{suffix}")
-    again = mv.open_attention(str(path))
+    again = mv.load_attention(str(path))
     assert_equal(again, attention)
     assert not again.weights.flags.writeable
-    assert_equal(mv.open_attention(again.save(tmp_path / f"b{suffix}")), attention)
+    assert_equal(mv.load_attention(again.save(tmp_path / f"b{suffix}")), attention)
     assert again.by_words().key == attention.by_words().key
 
 
@@ -85,7 +85,7 @@ def test_a_file_of_an_earlier_version_is_opened(tmp_path: Path, name: str, versi
     arrays["reading"] = np.frombuffer(json.dumps(fields).encode(), np.uint8)
     arrays["weights"] = arrays.pop(str(arrays.pop("numbers")))
     np.savez(tmp_path / "b.npz", allow_pickle=False, **arrays)
-    assert_equal(mv.open_attention(tmp_path / "b.npz"), attention)
+    assert_equal(mv.load_attention(tmp_path / "b.npz"), attention)
 
 
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
@@ -93,11 +93,11 @@ def test_hostile_texts_come_back_as_they_were(tmp_path: Path, text: str) -> None
     tokens = (Token(text or " ", 0, 0, 0, len(text)),)
     attention = Attention(text[:100], "", TokenizedText(text, text, tokens), np.ones((1, 1, 1, 1), np.float32))
     for suffix in SUFFIXES:
-        assert_equal(mv.open_attention(attention.save(tmp_path / f"a{suffix}")), attention)
+        assert_equal(mv.load_attention(attention.save(tmp_path / f"a{suffix}")), attention)
 
 
 def test_what_is_saved_can_be_written_in_other_formats_too(tmp_path: Path) -> None:
-    assert reading().save(tmp_path / "a.csv").read_bytes() == exports.to_bytes(reading(), ".csv")
+    assert reading().save(tmp_path / "a.csv").read_bytes() == files.to_bytes(reading(), ".csv")
 
 
 def test_a_text_that_could_not_be_opened_again_is_not_saved(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_text_that_could_not_be_opened_again_is_not_saved(tmp_path: Path) -> N
 
 def changed_arrays(**changes: Any) -> bytes:
     """The .npz of a reading with some arrays replaced, or left out if None."""
-    with np.load(io.BytesIO(exports.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
+    with np.load(io.BytesIO(files.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files} | changes
     buffer = io.BytesIO()
     np.savez(buffer, **{name: array for name, array in arrays.items() if array is not None})
@@ -124,14 +124,14 @@ def changed_arrays(**changes: Any) -> bytes:
 
 def changed_heading(**changes: Any) -> bytes:
     """The .npz of a reading with a changed heading."""
-    with np.load(io.BytesIO(exports.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
+    with np.load(io.BytesIO(files.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
         fields = json.loads(file["reading"].tobytes()) | changes
     fields = {name: value for name, value in fields.items() if value != "gone"}
     return changed_arrays(reading=np.frombuffer(json.dumps(fields).encode(), np.uint8))
 
 
 def changed_text(**changes: Any) -> bytes:
-    with np.load(io.BytesIO(exports.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
+    with np.load(io.BytesIO(files.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
         queries = json.loads(file["reading"].tobytes())["queries"]
     return changed_heading(queries=queries | changes)
 
@@ -142,7 +142,7 @@ def token(**changes: Any) -> dict[str, Any]:
 
 def compressed() -> bytes:
     buffer = io.BytesIO()
-    with np.load(io.BytesIO(exports.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
+    with np.load(io.BytesIO(files.to_bytes(reading(), ".npz")), allow_pickle=False) as file:
         np.savez_compressed(buffer, **{name: file[name] for name in file.files})
     return buffer.getvalue()
 
@@ -157,7 +157,7 @@ def claiming(shape: str) -> bytes:
 def members(named: dict[str, bytes]) -> bytes:
     """A zip file of a reading with other members in it."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file, zipfile.ZipFile(io.BytesIO(exports.to_bytes(reading(), ".npz"))) as old:
+    with zipfile.ZipFile(buffer, "w") as file, zipfile.ZipFile(io.BytesIO(files.to_bytes(reading(), ".npz"))) as old:
         for name in old.namelist():
             file.writestr(name, old.read(name) if name == "reading.npy" or name not in named else named[name])
         for name in sorted(set(named) - set(old.namelist())):
@@ -201,7 +201,7 @@ NPZ: list[tuple[str, Any, str]] = [
     ("not JSON", lambda: changed_arrays(reading=np.zeros(9, np.uint8)), "is damaged, or of another kind"),
     ("a list", lambda: changed_arrays(reading=np.frombuffer(b"[]", np.uint8)), "is damaged, or of another kind"),
     ("deep", lambda: changed_arrays(reading=np.frombuffer(b"[" * 200_000, np.uint8)), "fit into memory|damaged"),
-    ("a text for tokens", lambda: changed_text(tokens="abc"), "damaged: 'abc' was read where a list of tokens"),
+    ("a text for tokens", lambda: changed_text(tokens="abc"), "damaged: 'abc' was found where a list of tokens"),
     ("a span outside", lambda: changed_text(tokens=[token(end=10**6)]), "where a span in its sentence was expected"),
     ("half a span", lambda: changed_text(tokens=[token(end=None)]), "where a span was expected"),
     ("a third sentence", lambda: changed_text(tokens=[token(segment=2)]), "where sentence 0 or 1 was expected"),
@@ -222,13 +222,13 @@ def test_another_npz_is_answered_in_words(tmp_path: Path, content: Any, message:
     path = tmp_path / "a.npz"
     path.write_bytes(content())
     with pytest.raises(OpenError, match=message) as caught:
-        mv.open_attention(path)
+        mv.load_attention(path)
     assert caught.value.remedy
     assert len(str(caught.value)) < 400
 
 
 def safetensors_of(**changes: Any) -> bytes:
-    raw = exports.to_bytes(reading(), ".safetensors")
+    raw = files.to_bytes(reading(), ".safetensors")
     fields = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])["__metadata__"]
     return save_tensors(load_tensors(raw) | changes, fields)
 
@@ -239,7 +239,7 @@ SAFETENSORS: list[tuple[str, Any, str]] = [
     ("a model", lambda: save_tensors({"w": np.ones(3, np.float32)}), "is not a saved reading"),
     ("doubles", lambda: safetensors_of(weights=WEIGHTS.astype(float)), "is damaged, or of another kind"),
     ("other weights", lambda: safetensors_of(weights=WEIGHTS[::-1].copy()), "was changed after it was saved"),
-    ("cut off", lambda: exports.to_bytes(reading(), ".safetensors")[:-5], "is damaged, or of another kind"),
+    ("cut off", lambda: files.to_bytes(reading(), ".safetensors")[:-5], "is damaged, or of another kind"),
 ]
 
 
@@ -250,7 +250,7 @@ def test_another_safetensors_is_answered_in_words(tmp_path: Path, content: Any, 
     path = tmp_path / "a.safetensors"
     path.write_bytes(content())
     with pytest.raises(OpenError, match=message):
-        mv.open_attention(path)
+        mv.load_attention(path)
 
 
 def test_places_that_hold_no_file_are_answered_in_words(tmp_path: Path) -> None:
@@ -266,9 +266,9 @@ def test_places_that_hold_no_file_are_answered_in_words(tmp_path: Path) -> None:
     }
     for name, message in answers.items():
         with pytest.raises(OpenError, match=message):
-            mv.open_attention(tmp_path / name)
+            mv.load_attention(tmp_path / name)
     with pytest.raises(OpenError, match="3' is not a path"):
-        mv.open_attention(3)  # type: ignore[arg-type]
+        mv.load_attention(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -279,7 +279,7 @@ def test_a_damaged_file_is_an_error_of_the_family_or_the_same_reading(
 ) -> None:
     """Bytes without a checksum may change without harm: then the reading is the saved one."""
     attention = reading()
-    raw = bytearray(exports.to_bytes(attention, suffix))
+    raw = bytearray(files.to_bytes(attention, suffix))
     if data.draw(st.booleans()):
         raw = raw[: data.draw(st.integers(0, len(raw) - 1))]
     else:
@@ -288,7 +288,7 @@ def test_a_damaged_file_is_an_error_of_the_family_or_the_same_reading(
     path = tmp_path / f"a{suffix}"
     path.write_bytes(raw)
     try:
-        again = mv.open_attention(path)
+        again = mv.load_attention(path)
     except MhaVizError:
         return
     assert_equal(again, attention)

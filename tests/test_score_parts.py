@@ -16,9 +16,9 @@ import mha_viz as mv
 from mha_viz.attention.parts import GROUPS, HEADS, ScoreParts
 from mha_viz.attention.shares import Why
 from mha_viz.errors import ModelUnsupported, SettingError, TextError, UnknownHead
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.encoder_decoder import EncoderDecoder
-from mha_viz.models.loading import from_folder, one_stack
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import EncoderDecoder
+from mha_viz.models.reading.loading import from_folder, one_stack
 from tests import lanes, tiny_encoder_decoders, tiny_models
 from tests.oracles import SECOND, SENTENCE, plain
 from tests.parts_by_hand import BY_HAND, T5
@@ -121,7 +121,7 @@ def test_shares_of_the_decoder_of_t5_are_covariances_too(part: str, t5: Path) ->
 def _shares_are_covariances(encoder: Encoder | EncoderDecoder, text: str, seen: Sequence[int], **part: str) -> Why:
     """The shares of a head, against the parts of its scores one by one; ``seen``: how many keys each query sees."""
     head = (2, 1)
-    why = mv.why(encoder, text, head=head, **part)
+    why = mv.explain_scores(encoder, text, head=head, **part)
     shares, variance = why.parts(head), 0.0
     expected = {side: dict.fromkeys(shares.index, 0.0) for side in ("query", "key")}
     for query, count in enumerate(seen):
@@ -166,7 +166,7 @@ def _score(parts: ScoreParts) -> float:
 
 @pytest.mark.parametrize("family", KINDS)
 def test_shares_sum_to_one_by_both_sides(family: str, tiny: Tiny) -> None:
-    why = mv.why(tiny(family), SENTENCE)
+    why = mv.explain_scores(tiny(family), SENTENCE)
     assert np.allclose(why.table()[list(GROUPS)].sum(axis=1), 1, atol=CLOSE)
     for each in why.variations:
         assert np.allclose(each.query.sum(axis=1), each.variance, rtol=CLOSE)
@@ -193,7 +193,7 @@ def test_the_head_for_the_token_before_finds_it_by_position(minilm: Encoder) -> 
     first = made.table().iloc[0]
     assert (first.query_part, first.key_part, first.key_group) == ("position", "position", "position")
     assert made.by_group().stack().idxmax() == ("position", "position")
-    assert mv.why(minilm, SENTENCE).table()["position"].idxmax() == "L0H2"
+    assert mv.explain_scores(minilm, SENTENCE).table()["position"].idxmax() == "L0H2"
 
 
 def test_the_head_from_it_to_animal_finds_the_word(minilm: Encoder) -> None:
@@ -203,7 +203,7 @@ def test_the_head_from_it_to_animal_finds_the_word(minilm: Encoder) -> None:
 
 def test_induction_heads_find_their_keys_by_the_heads_below_that_look_at_the_token_before(repeater: Encoder) -> None:
     words = ["dog", "river", "anna", "green", "tower", "king", "cat", "house", "peter", "red", "bridge", "queen"]
-    why = mv.why(repeater, "", words=words * 2)
+    why = mv.explain_scores(repeater, "", words=words * 2)
     arrows = why.arrows()
     largest = arrows.iloc[0]
     assert (largest["from"], largest["to"][:2], largest["side"]) == ("L0H0", "L1", "key")
@@ -231,28 +231,28 @@ def test_sides_and_groups_are_sums_of_the_table(minilm: Encoder) -> None:
 
 
 def test_one_head_is_the_same_as_among_all(minilm: Encoder) -> None:
-    alone, among = mv.why(minilm, SENTENCE, head="L2H5"), mv.why(minilm, SENTENCE)
+    alone, among = mv.explain_scores(minilm, SENTENCE, head="L2H5"), mv.explain_scores(minilm, SENTENCE)
     assert list(alone.table().index) == [f"L2H{head}" for head in range(12)]
     assert alone.parts("L2H5").equals(among.parts("L2H5"))
     assert alone.table().loc["L2H5"].equals(among.table().loc["L2H5"])
-    assert mv.why(minilm, SENTENCE, (2, 5)).parts("L2H5").equals(alone.parts("L2H5"))
-    pair = mv.why(minilm, SENTENCE, "L2H5", pair=SECOND).table()
+    assert mv.explain_scores(minilm, SENTENCE, (2, 5)).parts("L2H5").equals(alone.parts("L2H5"))
+    pair = mv.explain_scores(minilm, SENTENCE, "L2H5", pair=SECOND).table()
     assert np.allclose(pair[list(GROUPS)].sum(axis=1), 1, atol=CLOSE)
     with pytest.raises(UnknownHead):
-        mv.why(minilm, SENTENCE, SECOND)
+        mv.explain_scores(minilm, SENTENCE, SECOND)
 
 
 def test_a_text_of_one_token_has_nothing_to_share(repeater: Encoder) -> None:
-    why = mv.why(repeater, "dog")
+    why = mv.explain_scores(repeater, "dog")
     assert why.table()[list(GROUPS)].isna().all(axis=None)
     assert why.arrows().empty
 
 
 def test_threads_do_not_hear_each_other(minilm: Encoder) -> None:
     texts = [SENTENCE, SECOND, "It slept.", "She said that it was far too cold to swim."]
-    alone = [_shares(mv.why(minilm, text)) for text in texts] * 3
+    alone = [_shares(mv.explain_scores(minilm, text)) for text in texts] * 3
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda text: _shares(mv.why(minilm, text)), texts * 3))
+        together = list(pool.map(lambda text: _shares(mv.explain_scores(minilm, text)), texts * 3))
     assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(alone, together, strict=True))
 
 
@@ -268,7 +268,7 @@ def test_families_whose_scores_are_no_such_sum_are_refused_with_the_reason(famil
     with pytest.raises(ModelUnsupported, match=REFUSED[family]):
         tiny(family).score_parts(SENTENCE, (0, 0), 1, 1)
     with pytest.raises(ModelUnsupported, match=REFUSED[family]):
-        mv.why(tiny(family), SENTENCE)
+        mv.explain_scores(tiny(family), SENTENCE)
 
 
 def test_scaled_vectors_of_words_are_not_taken_for_positions(tiny_folder: Folder, tmp_path: Path) -> None:
@@ -276,12 +276,12 @@ def test_scaled_vectors_of_words_are_not_taken_for_positions(tiny_folder: Folder
     config = json.loads((folder / "config.json").read_text("utf-8"))
     (folder / "config.json").write_text(json.dumps(config | {"rescale_embeddings": True}), "utf-8")
     with pytest.raises(ModelUnsupported, match="scales the vectors of words"):
-        mv.why(one_stack(from_folder(folder)), TEXT)
+        mv.explain_scores(one_stack(from_folder(folder)), TEXT)
 
 
 def test_models_of_two_stacks_are_refused(tmp_path: Path) -> None:
     model = from_folder(tiny_encoder_decoders.build("bart", tmp_path))
-    for why in (mv.why, lambda model, text: model.score_parts(text, (0, 0), 1, 1)):
+    for why in (mv.explain_scores, lambda model, text: model.score_parts(text, (0, 0), 1, 1)):
         with pytest.raises(ModelUnsupported, match="only those of T5 and mT5 can"):
             why(model, SENTENCE)
 
@@ -300,7 +300,7 @@ def test_the_encoder_of_t5_is_taken_apart_with_what_distances_add(family: str, t
         bias = model.score_parts(TEXT, (layer, head), query, 0).by_group().loc["position", "position"]
         assert bias != 0
         assert "position" not in made[0].names, "nothing but distances says where a token is"
-    shares = mv.why(model, SENTENCE).table()[list(GROUPS)]
+    shares = mv.explain_scores(model, SENTENCE).table()[list(GROUPS)]
     assert np.allclose(shares.sum(axis=1), 1, atol=CLOSE)
     with pytest.raises(SettingError, match="encoder does not read the target"):
         model.score_parts(TEXT, "L0H0", 0, 0, target="The cat was tired.")
@@ -360,6 +360,6 @@ def test_heads_that_do_not_exist_are_refused(minilm: Encoder) -> None:
     with pytest.raises(UnknownHead):
         minilm.score_parts(SENTENCE, "L6H0", 0, 0)
     with pytest.raises(UnknownHead):
-        mv.why(minilm, SENTENCE, head="L0H12")
+        mv.explain_scores(minilm, SENTENCE, head="L0H12")
     with pytest.raises(UnknownHead):
-        mv.why(minilm, SENTENCE, head="L0H1").parts("L1H0")
+        mv.explain_scores(minilm, SENTENCE, head="L0H1").parts("L1H0")

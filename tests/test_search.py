@@ -21,14 +21,14 @@ from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.reading import read_gap, read_plain
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
 from mha_viz.errors import CorpusError, SettingError, UnknownHead
-from mha_viz.study import search as room
+from mha_viz.study.readers import readable
 from mha_viz.study.run import Progress
-from mha_viz.study.search import search, searching
+from mha_viz.study.search import LinkCases, Searching, search_links
 from tests import brute
 from tests.conllu import GAP_HEADING
 
 if TYPE_CHECKING:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -76,7 +76,7 @@ def test_a_search_is_a_plain_loop(
     text = as_conllu(grammar.corpus(25, seed=6).sentences) + "1\tYes\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
     corpus, bert = read_conllu(text), tiny("bert")
     heads = [Head(layer, head) for layer in range(bert.layers) for head in range(bert.heads)]
-    results = (search(corpus, head, bert, most=5, **conditions) for head in heads)  # type: ignore[arg-type]
+    results = (search_links(corpus, head, bert, most=5, **conditions) for head in heads)  # type: ignore[arg-type]
     result = next(result for result in results if result.matches)  # in a random head, nothing may match by chance
     model, strongest, counts = brute.Model(tiny_folder("bert")), [], Counter[tuple[str, ...]]()
     read = matching = 0
@@ -130,54 +130,92 @@ def few() -> Corpus:
 
 def test_the_toy_finds_subjects(few: Corpus) -> None:
     reports: list[Progress] = []
-    result = mv.search(few, "L1H2", "toy", relation="nsubj", dependent_pos="PRON", progress=reports.append)
+    result = mv.roles.search_links(few, "L1H2", "toy", relation="nsubj", dependent_pos="PRON", progress=reports.append)
     table = result.table()
     assert list(table.columns) == list(COLUMNS)
     assert set(table["relation"]) == {"nsubj"}
     assert table["weight_by_words"].is_monotonic_decreasing
     assert set(table["query_pos"]) | set(table["key_pos"]) <= {"PRON", "VERB", "ADJ", "NOUN"}
     assert result.table_of_counts()["links"].sum() == result.matches
-    assert [(report.done, report.total) for report in reports] == [(30, 30)]
+    assert [(report.done, report.total) for report in reports] == [(25, 30), (30, 30)]
     assert "toy L1H2 on grammar" in repr(result)
 
 
 def test_nothing_depends_on_the_parts(few: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mha_viz.models.loading import load
+    from mha_viz.models.reading.loading import load
 
     toy = load("toy")
-    whole = search(few, (1, 2), toy, query_pos="NOUN")
-    monkeypatch.setattr(room, "PART", 7)
-    parts = list(searching(toy, few, "L1H2", Conditions(query_pos="NOUN")))
+    whole = search_links(few, (1, 2), toy, query_pos="NOUN")
+    monkeypatch.setattr(LinkCases, "size", 7)
+    searching = Searching(toy, readable(few), "L1H2", Conditions(query_pos="NOUN"))
+    parts = [searching.result() for _ in searching.run.reports()]
     assert [part.sentences_read for part in parts] == [7, 14, 21, 28, 30]
     assert [part.matches for part in parts] == sorted(part.matches for part in parts)
     pd.testing.assert_frame_equal(parts[-1].table(), whole.table())
     assert parts[-1].counts == whole.counts
-    assert len(search(few, "L1H2", toy, most=3).links) == 3
+    assert len(search_links(few, "L1H2", toy, most=3).links) == 3
+
+
+def test_a_search_in_python_that_is_stopped_continues(few: Corpus, tmp_path: Path) -> None:
+    whole, seen = mv.roles.search_links(few, "L1H2", "toy", most=3), list[int]()
+
+    def stop(so_far: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mv.roles.search_links(few, "L1H2", "toy", most=3, resume=tmp_path, progress=stop)
+    assert len([*tmp_path.iterdir()]) == 1
+    again = mv.roles.search_links(
+        few, "L1H2", "toy", most=3, resume=tmp_path, progress=lambda so_far: seen.append(so_far.done)
+    )
+    pd.testing.assert_frame_equal(again.table(), whole.table())
+    assert seen == [30]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_stop_before_cases_are_reduced_leaves_no_more_than_are_listed(
+    few: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mha_viz.models.reading.loading import load
+
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    toy, whole = load("toy"), search_links(few, "L1H2", "toy", most=3)
+    for size in (30, 10):  # all sentences are read before the stop, or some
+        with monkeypatch.context() as patched:
+            patched.setattr("mha_viz.study.cases.FIRST_SIZE", size)
+            patched.setattr(LinkCases, "reduced", stop)
+            with pytest.raises(KeyboardInterrupt):
+                search_links(few, "L1H2", toy, most=3, resume=tmp_path)
+        again = search_links(few, "L1H2", toy, most=3, resume=tmp_path)
+        assert len(again.links) == 3
+        pd.testing.assert_frame_equal(again.table(), whole.table())
 
 
 def test_what_cannot_be_looked_for_is_said(tiny: Callable[[str], Encoder]) -> None:
     plain = read_plain("The cat sat on the mat.\n")
     tagged = read_conllu("1\tDogs\t_\tNOUN\t_\t_\t_\t_\t_\t_\n2\tbark\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n")
     bert = tiny("bert")
-    assert search(plain, "L0H0", bert, query_word="cat").matches == 1
-    assert search(tagged, "L0H0", bert, query_pos="NOUN").matches == 1
+    assert search_links(plain, "L0H0", bert, query_word="cat").matches == 1
+    assert search_links(tagged, "L0H0", bert, query_pos="NOUN").matches == 1
     for corpus, conditions in ((plain, {"relation": "nsubj"}), (plain, {"key_pos": "NOUN"}),
                                (tagged, {"dependent_word": "cat"}), (tagged, {"key_relation": "obj"})):  # fmt: skip
         with pytest.raises(CorpusError, match="cannot be looked for"):
-            search(corpus, "L0H0", bert, **conditions)  # type: ignore[arg-type]
+            search_links(corpus, "L0H0", bert, **conditions)  # type: ignore[arg-type]
     full = read_conllu("1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj:pass\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n")
     for conditions in ({"relation": "nsubj"}, {"key_relation": "nsubj:pass"}, {"query_pos": "noun"}):
-        search(full, "L0H0", bert, **conditions)  # type: ignore[arg-type]
+        search_links(full, "L0H0", bert, **conditions)  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match=r"no word with relation “nsbj”\. Did you mean nsubj"):
-        search(full, "L0H0", bert, relation="nsbj")
+        search_links(full, "L0H0", bert, relation="nsbj")
     with pytest.raises(CorpusError, match=r"no word with query_pos “QQQQ”\. It has NOUN and VERB\."):
-        search(full, "L0H0", bert, query_pos="QQQQ")
+        search_links(full, "L0H0", bert, query_pos="QQQQ")
     with pytest.raises(UnknownHead):
-        search(plain, "L9H0", bert)
+        search_links(plain, "L9H0", bert)
     with pytest.raises(SettingError):
-        search(plain, "L0H0", bert, most=0)
+        search_links(plain, "L0H0", bert, most=0)
     with pytest.raises(CorpusError, match="GAP"):
-        search(
+        search_links(
             read_gap(GAP_HEADING + "1\tAnn left as she sang.\tshe\t12\tAnn\t0\tTRUE\tAnn\t0\tTRUE\tx\n"), "L0H0", bert
         )
 
@@ -200,7 +238,7 @@ def test_the_command_prints_links_and_counts(treebank: Path, capsys: pytest.Capt
     out = treebank.with_name("links.csv")
     assert run("toy/L1H2", treebank, "--relation", "nsubj", "--dependent-pos", "NOUN", "--most", 3, "--out", out) == 0
     first, *lines = capsys.readouterr().out.splitlines()
-    result = search(str(treebank), "L1H2", "toy", relation="nsubj", dependent_pos="NOUN", most=3)
+    result = search_links(str(treebank), "L1H2", "toy", relation="nsubj", dependent_pos="NOUN", most=3)
     assert first.startswith(f"toy L1H2 (2-3) on few.conllu: {result.matches} of {result.links_read:,} links")
     assert [line.split()[0] for line in lines[:3]] == [f"{link.weight:.4f}" for link in result.links]
     assert all(line.count("[") == 2 for line in lines[:3])
@@ -230,20 +268,27 @@ def test_what_is_wrong_is_said_in_a_line(
     assert printed.count("\n") == 1
 
 
-def test_a_search_that_is_stopped_prints_what_it_found(
+def test_a_search_that_is_stopped_prints_what_it_has_read_and_continues(
     treebank: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "PART", 10)
-    usual, calls = room._pointed, []
+    monkeypatch.setattr(LinkCases, "size", 10)
+    usual, calls = LinkCases.cases, []
 
     def interrupted(*given: Any) -> Any:
-        calls.append(given)
+        calls.append(given[-1][0][0])
         if len(calls) == 3:
             raise KeyboardInterrupt
         return usual(*given)
 
-    monkeypatch.setattr(room, "_pointed", interrupted)
-    assert run("toy/L1H2", treebank) == 130
+    monkeypatch.setattr(LinkCases, "cases", interrupted)
+    out = treebank.with_name("links.csv")
+    assert run("toy/L1H2", treebank, "--out", out) == 130
     printed = capsys.readouterr()
     assert "of 20 sentences" in printed.out
-    assert "Stopped" in printed.err
+    assert "Stopped. These are the links of the sentences read so far; run the same command again" in printed.err
+    assert run("toy/L1H2", treebank, "--out", out) == 0
+    assert calls == [0, 10, 20, 20]
+    continued = capsys.readouterr().out
+    assert run("toy/L1H2", treebank) == 0
+    assert capsys.readouterr().out == continued
+    assert not [*treebank.parent.glob(".*")]

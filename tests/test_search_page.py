@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import numpy as np
 import pytest
 
+import mha_viz as mv
+from mha_viz.app.widgets import search_field
 from mha_viz.files.assets import page_files
 from tests.few_sentences import read_few
 from tests.page_session import PageSession, press
+from tests.sentences import TIRED
 
 pytestmark = pytest.mark.usefixtures("no_hub", "empty_home")
 
@@ -36,7 +40,7 @@ def asked(page: PageSession, typed: str) -> dict[str, Any]:
 
 
 def heads(content: dict[str, Any]) -> list[str]:
-    return [answer["head"] for group in content["groups"] for answer in group["answers"]]
+    return [answer["name"] for group in content["groups"] for answer in group["answers"]]
 
 
 def opened(page: PageSession, typed: str, index: object) -> PageSession:
@@ -124,6 +128,40 @@ def test_elsewhere_an_answer_leads_to_explore_with_the_link_that_was_looked_for(
     assert page.url == {"head": "L3H1", "pin": "q10k2", "link": "10-2", "tray": "[]"}
 
 
+def test_a_word_of_the_text_opens_the_head_that_looks_most_at_it_and_is_held() -> None:
+    page = visit("explore", roles="on")
+    to_it, from_it = asked(page, "animal")["groups"]
+    assert (to_it["title"], from_it["title"]) == ("To “animal” in this text", "From “animal” in this text")
+    assert [answer["does"].split(" → ")[1] for answer in to_it["answers"]] == ["animal"] * 4
+    weights = (
+        mv.load("minilm").encode(TIRED).by_words().weights[:, :, 1:-1]
+    )  # [layer, head, query without special, key]
+    assert to_it["answers"][0]["score"] == f"{np.delete(weights[..., 2], 1, axis=2).max():.3f}"
+    opened(page, "animal", 0)
+    assert page.url == {"head": to_it["answers"][0]["name"], "pin": "k2", "roles": "on"}
+    opened(page, "animal", 4)
+    assert page.url == {"head": from_it["answers"][0]["name"], "pin": "q2", "roles": "on"}
+
+
+def test_a_plain_word_leads_to_the_stage_that_answers_it() -> None:
+    page = opened(visit("about", step="cost", guess="none"), "narrow", 0)
+    assert page.url == {"experiment": "cut"}
+    assert "Is each head fed a different part of the input, or the whole vector?" in page.said
+    opened(page, "are heads redundant", 0)
+    assert page.url == {"experiment": "removal"}
+    opened(page, "bank", 0)
+    assert page.url["text"] == "We sat on the river bank after the bank had closed."
+    assert page.url["head"] == "L2H9"
+
+
+def test_what_is_shown_is_opened_whatever_would_be_answered_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = visit("explore")
+    shown = heads(asked(page, "animal"))
+    monkeypatch.setattr(search_field, "answer_groups", lambda typed: [])
+    opened(page, "animal", 1)
+    assert page.url["head"] == shown[1]
+
+
 def test_an_answer_that_is_not_there_opens_nothing() -> None:
     page = visit("explore")
     odd: tuple[object, ...] = (None, -1, 99, "x", [], 0.5)
@@ -163,9 +201,9 @@ def test_chips_speak_plain_words() -> None:
 
 @pytest.mark.parametrize("name", ["explore", "compare", "roles", "inside_a_head"])
 def test_after_a_failure_every_page_has_a_way_back_to_the_default_model(name: str) -> None:
+    from mha_viz.app.service.caches import model_service
     from mha_viz.errors import ModelUnreachable
-    from mha_viz.models import catalog
-    from mha_viz.ui.caches import model_service
+    from mha_viz.models.getting import catalog
 
     model = catalog.resolve("bert-base-uncased")
     model_service().fail(model, ModelUnreachable("The Hub did not answer.", "Try again later."))

@@ -32,18 +32,18 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
+from mha_viz.app.serving import session_limit as limit_module
+from mha_viz.app.serving import start, streamlit_parts, sweeping, waits
+from mha_viz.app.serving.back_messages import Allowed
+from mha_viz.app.serving.session_limit import Gate, SessionLimit, _Tab, address_of
+from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
+from mha_viz.app.serving.streamlit_files import PLACE
+from mha_viz.app.serving.sweeping import MOST_WAITING, Waiting, sweep
 from mha_viz.browser.bundle import COMPONENTS, served_file
 from mha_viz.browser.promise import OLDER
 from mha_viz.errors import SettingError
-from mha_viz.models import folder
+from mha_viz.models.getting import folder
 from mha_viz.process import log
-from mha_viz.serving import session_limit as limit_module
-from mha_viz.serving import start, streamlit_parts, sweeping, waits
-from mha_viz.serving.back_messages import Allowed
-from mha_viz.serving.session_limit import Gate, SessionLimit, _Tab, address_of
-from mha_viz.serving.settings import ServerSettings, from_environment, is_loopback
-from mha_viz.serving.streamlit_files import PLACE
-from mha_viz.serving.sweeping import MOST_WAITING, Waiting, sweep
 from tests.app_server import AppServer
 from tests.browser_tab import BrowserTab
 from tests.copies import Copy
@@ -305,7 +305,7 @@ def test_over_capacity_a_page_says_so_and_tries_again(full: AppServer) -> None:
             assert answer.headers["retry-after"] == "10"
             assert answer.headers["cache-control"] == "no-store"
             assert b'<meta http-equiv="refresh" content="10">' in answer.body
-            assert b"room for 2 open tabs" in answer.body
+            assert b"allows 2 open tabs" in answer.body
             assert b"<script" not in answer.body
             assert all(name in answer.headers for name in PROMISED)
             assert ask(full.url, "/heads/_stcore/health").status == 200
@@ -904,9 +904,9 @@ class _Rounds:
 
 def test_when_all_have_gone_caches_are_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[str] = []
-    cache = types.ModuleType("mha_viz.ui.caches")
+    cache = types.ModuleType("mha_viz.app.service.caches")
     cache.idle = lambda: emptied.append("idle")  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mha_viz.ui.caches", cache)
+    monkeypatch.setitem(sys.modules, "mha_viz.app.service.caches", cache)
     monkeypatch.setattr(sweeping, "TICK", 0.01)
     monkeypatch.setattr(sweeping, "QUIET", 0.0)
 

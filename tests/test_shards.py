@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mha_viz.corpus import cutting, limits, stored
 from mha_viz.corpus.cutting import content, cut
 from mha_viz.corpus.reading import CONLLU, PLAIN, parse_file, read_part
-from mha_viz.corpus.sources import open_corpus
+from mha_viz.corpus.sources import read_corpus
 from mha_viz.corpus.treebank import START, Corpus, Sentence
 from mha_viz.errors import CorpusError, CorpusMissing
 from mha_viz.study.cluster.layout import corpus_of, lay_out, survey
@@ -29,7 +29,7 @@ TEXT = "The dog barks.\n\nA cat, perhaps, sleeps.\n" * 6
 
 
 def opened(source: object) -> Corpus:
-    corpus = open_corpus(source)
+    corpus = read_corpus(source)
     assert isinstance(corpus, Corpus)
     return corpus
 
@@ -268,14 +268,14 @@ def _number(value: int, size: int) -> bytes:
 def test_of_a_file_that_is_decompressed_only_the_least_size_is_known(tmp_path: Path) -> None:
     path = written(tmp_path, "bomb.txt.gz", gzip.compress(bytes(limits.MAX_BYTES + 1_000_000), 1))
     with pytest.raises(CorpusError, match=r"bomb\.txt has more than 64 MB; at most 64 are read\."):
-        open_corpus(path)
+        read_corpus(path)
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusMissing, match="does not exist"):
         cut(str(tmp_path / "none.txt"))
     with pytest.raises(CorpusMissing, match="names no file"):
-        open_corpus(tmp_path)
+        read_corpus(tmp_path)
     with pytest.raises(CorpusError, match=r"g\.txt\.gz is cut: the archive ends before its end"):
         cut(str(written(tmp_path, "g.txt.gz", gzip.compress(TEXT.encode())[:-20])))
     with pytest.raises(CorpusError, match=r"z\.zst cannot be read"):

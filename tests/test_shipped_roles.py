@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from mha_viz.analysis.q_values import looked_at
 from mha_viz.files.assets import asset
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = (ROOT / "benchmarks" / "measured.md").read_text("utf-8")
 CORPORA = ("ewt", "gum")
 
 
@@ -120,48 +120,31 @@ def test_agreement_does_as_well_as_the_coreferential_head() -> None:
     assert (round(head.score, 3), head.state, head.upos_rule) == (0.705, EQUALS, "agreement")
 
 
-def test_the_documentation_lists_every_role_beside_the_rule() -> None:
-    """On both corpora: the head's accuracy, the rule's and its words, the difference, and what the head does to it."""
-    text = (ROOT / "docs" / "measures.md").read_text("utf-8")
-    listed = [line for line in text.splitlines() if re.match(r"\| L\dH\d+ \| \S+, (dep|head)", line)]
-    roles = [finding for finding in shipped("ewt").findings() if finding.role == "syntax"]
-    assert len(listed) == len(roles) == 27
-    for row, finding in zip(listed, roles, strict=True):
-        assert finding.elsewhere is not None
-        numbers = [f"| {finding.head} |", f"{finding.score:.3f} | {finding.upos:.3f}: ", f"| {finding.state} |"]
-        numbers.append(f"{finding.elsewhere.score:.3f} | {finding.elsewhere.upos:.3f}: ")
-        both = (finding.beside, finding.elsewhere.beside)
-        numbers += [f"{one.rule_low:+.3f} to {one.rule_high:+.3f}".replace("-", "−") for one in both]
-        rules = (finding.upos_rule, finding.elsewhere.upos_rule)
-        numbers += [rule.removeprefix("nearest ").replace(" to the ", ", ") for rule in rules]
-        assert [number for number in numbers if number not in row] == []
-
-
-def test_the_readme_and_numbers_say_how_many_beat_equal_and_are_below_the_rule() -> None:
+def test_the_readme_and_the_results_say_how_many_beat_equal_and_are_below_the_rule() -> None:
     roles = [finding for finding in shipped("ewt").findings() if finding.role == "syntax"]
     beats, equals, below = (sum(role.state == state for role in roles) for state in (BEATS, EQUALS, BELOW))
-    said = f"of {len(roles)} roles of syntax {beats} beat it, {equals} equals it, {below} are below it"
+    rule = "the best rule based on parts of speech"
+    said = f"{beats} of {len(roles)} syntactic roles beat {rule}, {equals} equals it, and {below} are below it"
     assert said in (ROOT / "README.md").read_text("utf-8")
-    numbers = (ROOT / "docs" / "howto" / "numbers.md").read_text("utf-8")
     assert (beats, equals) == (0, 1), "as in words"
     heads = len({role.head for role in roles})
-    assert f"establish {len(roles)} syntactic roles on {heads} heads; none beats the rule by parts of speech" in numbers
-    assert f"one equals it (L2H1, *cop*), {below} are below it." in numbers
+    assert f"establish {len(roles)} syntactic roles on {heads} heads; none beats the rule by parts of speech" in RESULTS
+    assert f"one equals it (L2H1, *cop*), {below} are below it." in RESULTS
 
 
-# ---- What docs/measures.md says of the recipes and tables that come with the app
+# ---- What benchmarks/measured.md says of the recipes and tables that come with the app
 
 ROWS_IN_DOCS = {
     "recipe": "their recipes",
     "mean": "their mean outputs",
-    "uniform": "even attention",
+    "uniform": "uniform attention",
     "recipe of another head": "recipes of other heads",
     "recipe of random heads": "random heads: their recipes",
 }
 
 
 def rows_in_docs(table: pd.DataFrame, quantity: str, low: str, high: str) -> list[str]:
-    """The rows of the table in the documentation, from what ships, without what its first cell adds."""
+    """The rows of the table in the results, from what ships, without what its first cell adds."""
     lines = []
     for method, rows in table[table["method"] != "none"].groupby("method", sort=False):
         cells = [
@@ -172,29 +155,29 @@ def rows_in_docs(table: pd.DataFrame, quantity: str, low: str, high: str) -> lis
 
 
 @pytest.mark.parametrize("model", ["minilm", "toy"])
-def test_what_recipes_in_place_of_heads_lose_stands_in_the_documentation(model: str) -> None:
-    text, folder = (ROOT / "docs" / "measures.md").read_text("utf-8"), ROOT / "assets" / "recipes" / model
+def test_what_recipes_in_place_of_heads_lose_stands_in_the_results(model: str) -> None:
+    folder = ROOT / "assets" / "recipes" / model
     lines = rows_in_docs(pd.read_csv(folder / "replaced.csv"), "lost", "low", "high")
     accuracy = pd.read_csv(folder / "accuracy.csv")
     for answers in ("roles", "pronouns") if model == "toy" else ("roles",):
         lines += rows_in_docs(accuracy, answers, f"{answers}_low", f"{answers}_high")
-    assert [line for line in lines if line not in text] == []
+    assert [line for line in lines if line not in RESULTS] == []
     assert len(lines) >= 10
 
 
-def test_how_stable_recipes_are_and_what_they_explain_stands_in_the_documentation() -> None:
-    text, recipes = (ROOT / "docs" / "measures.md").read_text("utf-8"), mv.open_recipes("minilm")
+def test_how_stable_recipes_are_and_what_they_explain_stands_in_the_results() -> None:
+    recipes = mv.recipes.load("minilm")
     stability, (mean, low, high) = recipes.tables["stability"], recipes.facts["mean"]
     overlap = stability["overlap"]
-    assert f"overlap by {overlap.mean():.3f} on average ({overlap.min():.3f} at least)" in text
-    assert f"{stability['same'].sum()} of its {len(stability)} heads have the same largest rule" in text
-    toy = mv.open_recipes("toy").tables["stability"]["overlap"]
-    assert f"by {toy.mean():.3f} ({toy.min():.3f})" in text
-    assert f"another corpus; of `toy`, new sentences of its grammar | {mean:.3f} |" in text
-    assert f"has the interval {low:.3f} to {high:.3f} (over documents)" in text
+    assert f"overlap by {overlap.mean():.3f} on average ({overlap.min():.3f} at least)" in RESULTS
+    assert f"{stability['same'].sum()} of its {len(stability)} heads have the same largest rule" in RESULTS
+    toy = mv.recipes.load("toy").tables["stability"]["overlap"]
+    assert f"by {toy.mean():.3f} ({toy.min():.3f})" in RESULTS
+    assert f"another corpus; of `toy`, new sentences of its grammar | {mean:.3f} |" in RESULTS
+    assert f"has the interval {low:.3f} to {high:.3f} (over documents)" in RESULTS
     table = recipes.tables["explained"].sort_values("other")
     *others, last = [f"L{layer}H{head}" for layer, head in table[["layer", "head"]].to_numpy()[:4]]
-    assert f"{', '.join(others)} and {last} are explained least" in text
+    assert f"{', '.join(others)} and {last} are explained least" in RESULTS
     readme = (ROOT / "assets" / "recipes" / "minilm" / "README.md").read_text("utf-8")
     for what in ("corpus", "score"):
         assert (
@@ -202,17 +185,16 @@ def test_how_stable_recipes_are_and_what_they_explain_stands_in_the_documentatio
         )
 
 
-def test_how_many_tests_have_a_low_q_and_how_wide_intervals_are_stands_in_the_documentation() -> None:
-    text = (ROOT / "docs" / "measures.md").read_text("utf-8")
-    tests = looked_at(mv.open_profile("minilm").tables)
+def test_how_many_tests_have_a_low_q_and_how_wide_intervals_are_stands_in_the_results() -> None:
+    tests = looked_at(mv.load_profile("minilm").tables)
     low = (tests["q"] < 0.05).sum()
-    assert f"Among the {tests['q'].notna().sum():,} tests of `minilm` on UD English EWT, {low} have q < 0.05" in text
+    assert f"Among the {tests['q'].notna().sum():,} tests of `minilm` on UD English EWT, {low} have q < 0.05" in RESULTS
     gum = pd.read_csv(ROOT / "assets" / "profiles" / "minilm" / "gum" / "syntax.csv")
     ratios = (gum["role_high"] - gum["role_low"]) / (gum["ci_high"] - gum["ci_low"])
     wide = (
         f"{ratios.median():.2f} times as wide as Wilson’s of all cases in the median, {ratios.quantile(0.95):.1f} times"
     )
-    assert wide in text
+    assert wide in RESULTS
 
 
 def test_every_shipped_table_of_effects_and_of_reasons_says_which_sentences_were_read() -> None:

@@ -8,10 +8,10 @@ import json
 import numpy as np
 import pytest
 
+from mha_viz.app.lab.small_tasks import MEASURES, SmallTask, feedback, small_tasks
 from mha_viz.attention import Head
-from mha_viz.figures.caption import both
-from mha_viz.models.encoder import Encoder
-from mha_viz.ui.lab.small_tasks import MEASURES, SmallTask, feedback, small_tasks
+from mha_viz.figures.layout.caption import both
+from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 from tests.page_session import PageSession
 
@@ -19,6 +19,10 @@ pytestmark = pytest.mark.usefixtures("no_hub")
 
 PAGE = "pages/50_why_heads_differ.py"
 ANSWERS = ("L0H2", "L1H8", "L4H5", "L0H3", "L3H1", "L5H7")
+
+
+def verdict(page: PageSession) -> str:
+    return str(json.loads(page._drawn()["mha_player"].json)["verdict"])
 
 
 def visit(**url: str) -> PageSession:
@@ -55,7 +59,7 @@ def test_the_answer_is_measured_and_leaves_no_doubt(number: int, minilm: Encoder
 def test_an_answer_is_right_or_wrong_by_the_numbers(minilm: Encoder) -> None:
     task = small_tasks()[0]
     words = minilm.encode(task.text).by_words()
-    assert feedback(task, words, "L0H2").startswith(":green[**Right.**] Mean weight on the word before: L0H2 0.9")
+    assert feedback(task, words, "L0H2").startswith("You were right. Mean weight on the word before: L0H2 0.9")
     assert "it is L0H2" in feedback(task, words, "L1H8")
 
 
@@ -78,15 +82,14 @@ def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: i
     words = minilm.encode(task.text).by_words()
     cells = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(4, len(content["words"]), -1)
     np.testing.assert_allclose(cells[2] / 255, words[task.heads[2]], atol=3e-3)
-    assert "Right." not in page.said
-    assert "Not quite" not in page.said
+    assert (content["verdict"], content["next"]) == ("", "")
     wrong = next(name for name in task.heads if name != ANSWERS[number])
     page.at.pills(key="small_answer").set_value(wrong).run()
     page.check()
     assert page.url["answer"] == wrong
-    assert feedback(task, words, wrong) in page.said
+    assert verdict(page) == feedback(task, words, wrong)
     page.at.pills(key="small_answer").set_value(ANSWERS[number]).run()
-    assert "Right." in page.said
+    assert verdict(page).startswith("You were right.")
     links = [link.proto for link in page.at.get("page_link") if "in Explore" in link.proto.label]
     assert len(links) == 4
     assert f"head={task.heads[0]}" in links[0].query_string
@@ -95,4 +98,12 @@ def test_a_task_shows_four_heads_says_the_numbers_and_leads_to_explore(number: i
 @pytest.mark.parametrize("odd", lanes.some(["0", "7", "x", "", "１"], "0", "7", "x"))
 def test_odd_tasks_and_answers_of_a_link_are_survived(odd: str) -> None:
     assert small_tasks()[0].task in visit(task=odd, answer=odd).said.replace("\\", "")
-    assert "Right." not in visit(task="1", answer=odd).said
+    assert verdict(visit(task="1", answer=odd)) == ""
+
+
+def test_a_task_that_is_answered_leads_to_the_next_and_the_last_to_nothing() -> None:
+    page = visit(task="5", answer=small_tasks()[4].heads[0])
+    assert json.loads(page._drawn()["mha_player"].json)["next"] == "Task 6"
+    page.send("mha_player", "next", True)
+    assert (page.url["task"], "answer" in page.url) == ("6", False)
+    assert json.loads(visit(task="6", answer=small_tasks()[5].heads[0])._drawn()["mha_player"].json)["next"] == ""

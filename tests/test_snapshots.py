@@ -20,9 +20,9 @@ from safetensors.numpy import save_file
 
 from mha_viz.errors import ModelBroken
 from mha_viz.files.assets import HOME, asset
-from mha_viz.models import snapshots
-from mha_viz.models.folder import check_folder
-from mha_viz.models.snapshots import unpacked
+from mha_viz.models.getting import snapshots
+from mha_viz.models.getting.folder import check_folder
+from mha_viz.models.getting.snapshots import unpacked
 
 pytestmark = pytest.mark.app
 
@@ -30,7 +30,7 @@ TOY = asset("toy")
 STEP = 400
 UNPACK = f"""
 import signal, sys, time
-from mha_viz.models import snapshots
+from mha_viz.models.getting import snapshots
 from mha_viz.files.assets import asset
 if sys.argv[1:] == ["stay"]:
     def stay(*_): print("there", flush=True); time.sleep(60)

@@ -16,7 +16,7 @@ import pytest
 
 from mha_viz import process
 from mha_viz.cli import main, stops, table
-from mha_viz.cli.exit_codes import STOPPED
+from mha_viz.cli.stops import STOPPED
 from mha_viz.corpus import grammar
 from mha_viz.corpus.conllu import as_conllu
 from mha_viz.files import recorded, whole_file
@@ -190,18 +190,18 @@ def test_other_errors_that_cannot_be_raised_are_printed_as_ever(
     ("files", "options", "said"),
     [
         ([], {"out": "a.csv"}, "Nothing was written"),
-        (["a.csv"], {"out": "a.csv"}, "a.csv was written, and is whole"),
+        (["a.csv"], {"out": "a.csv"}, "a.csv was written completely"),
         (["before: a.csv"], {"out": "a.csv"}, "Nothing was written"),
         ([".a.csv.parts/taken.npz"], {"out": "a.csv"}, ".a.csv.parts; run the same command again to continue"),
         ([".a.csv.sums/.sums.npz"], {"out": "a.csv"}, ".a.csv.sums; run the same command again to continue"),
         (["p/.sums.npz"], {"out": "p"}, "p; run the same command again to continue"),
         (["p/.parts/1.npz"], {"out": "p"}, "p; run the same command again to continue"),
         (["p/toy/few/.sums.npz"], {"out": "p"}, "p; run the same command again to continue"),
-        (["p/roles.csv"], {"out": "p"}, "The files in {}/p are whole; run the same command again for those"),
+        (["p/roles.csv"], {"out": "p"}, "The files in {}/p are complete; run the same command again for the"),
         (["before: p/roles.csv"], {"out": "p"}, "Nothing was written"),
         (["p/.x.part"], {"out": "p"}, "Nothing was written"),
-        (["h/L0H0.pdf"], {"out": None, "all_heads": "h"}, "The files in {}/h are whole"),
-        (["s/index.html"], {"out": None, "live": "s"}, "The files in {}/s are whole"),
+        (["h/L0H0.pdf"], {"out": None, "all_heads": "h"}, "The files in {}/h are complete"),
+        (["s/index.html"], {"out": None, "live": "s"}, "The files in {}/s are complete"),
         ([], {"out": "-"}, "Nothing was written"),
         ([], {}, "Nothing was written"),
     ],

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mha_viz.figures import training as charts
-from mha_viz.figures.chart_plotly import plotly
-from mha_viz.figures.theme import DARK, LIGHT
-from mha_viz.training import estimate, lab, record
-from mha_viz.training.experiments import (
+from mha_viz.figures.charts import training as charts
+from mha_viz.figures.charts.chart_plotly import plotly
+from mha_viz.figures.drawing.theme import DARK, LIGHT
+from mha_viz.lab import estimate, lab, record
+from mha_viz.lab.experiments import (
     run,
 )
-from mha_viz.training.lab import (
+from mha_viz.lab.lab import (
     COUNT,
     CURRENT,
     CUT,
@@ -28,10 +28,10 @@ from mha_viz.training.lab import (
     PENALTY,
     REMOVAL,
 )
-from mha_viz.training.lab import RANDOM as RANDOM_START
-from mha_viz.training.record import Result
-from mha_viz.training.statements import Statement
-from mha_viz.training.tasks import sentences
+from mha_viz.lab.lab import RANDOM as RANDOM_START
+from mha_viz.lab.record import Result
+from mha_viz.lab.statements import Statement
+from mha_viz.lab.tasks import sentences
 from tests import lanes
 
 
@@ -198,7 +198,7 @@ def test_how_many_heads_can_go_decides_the_prediction_of_removal() -> None:
         curve = np.where(np.arange(heads + 1) <= spare, 1.0, 0.2)
         outcome = EXPERIMENTS[REMOVAL].outcome(replace(result, removal=replace(result.removal, least=curve)))
         assert outcome.option == option
-        assert outcome.evidence.startswith(f"{spare} of {heads} can go")
+        assert outcome.evidence.startswith(f"{spare} of {heads} can be removed")
 
 
 def test_the_estimated_work_grows_with_every_setting_that_takes_time() -> None:
@@ -219,7 +219,7 @@ def test_a_layer_that_learned_nothing_proves_nothing() -> None:
     guessing = replace(result.removal, least=np.full_like(result.removal.least, 0.125))
     statement = statements_of(replace(result, removal=guessing))[0]
     assert not statement.yes
-    assert statement.evidence.startswith("This layer has learned next to nothing")
+    assert statement.evidence.startswith("This layer has learned almost nothing")
 
 
 def test_a_stored_run_is_what_the_code_gives_today() -> None:

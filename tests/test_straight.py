@@ -11,11 +11,11 @@ import torch
 from transformers import AutoModel
 
 from mha_viz.attention import Weights
-from mha_viz.models.capture import Tap
-from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES
-from mha_viz.models.linear import PackedLinear
-from mha_viz.models.probe import place
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.linear import PackedLinear
+from mha_viz.models.reading.probe import place
 from tests import tiny_models
 from tests.oracles import SENTENCE
 

@@ -35,11 +35,11 @@ from streamlit.runtime.state.session_state import Value, WStates
 from streamlit.runtime.websocket_session_manager import WebsocketSessionManager
 from streamlit.web.server.starlette import starlette_server
 
+from mha_viz.app.serving import media_addresses, messages, sweeping
+from mha_viz.app.serving.streamlit_parts import PARTS, install_parts
 from mha_viz.errors import SettingError
 from mha_viz.library_parts import TESTED, LibraryPart, check_parts, lost_without
 from mha_viz.models.transformers_parts import PARTS as MODEL_PARTS
-from mha_viz.serving import media_addresses, messages, sweeping
-from mha_viz.serving.streamlit_parts import PARTS, install_parts
 from tests.app_server import AppServer
 from tests.imports import ROOT, parsed
 from tests.waiting import PATIENCE
@@ -213,16 +213,16 @@ def check_addresses(patch: Patch) -> None:
 
 
 CHECKS: dict[str, Callable[[Patch], None]] = {
-    "mha_viz.serving.timers:give_way": check_timers,
-    "mha_viz.serving.messages:rely_on_the_latest": check_messages,
-    "mha_viz.serving.messages:note_enqueued": check_messages,
-    "mha_viz.serving.widgets:survive_a_second_run": check_widgets,
-    "mha_viz.serving.deferred:name_by_button": check_names,
-    "mha_viz.serving.deferred:wait_for_the_run": check_waiting,
-    "mha_viz.serving.sweeping:keep_until_fetched": check_fetched,
-    "mha_viz.serving.sweeping:end_lost_sessions": check_sessions,
-    "mha_viz.serving.connections:limit_connections": check_limits,
-    "mha_viz.serving.media_addresses:make_unguessable": check_addresses,
+    "mha_viz.app.serving.timers:give_way": check_timers,
+    "mha_viz.app.serving.messages:rely_on_the_latest": check_messages,
+    "mha_viz.app.serving.messages:note_enqueued": check_messages,
+    "mha_viz.app.serving.widgets:survive_a_second_run": check_widgets,
+    "mha_viz.app.serving.deferred:name_by_button": check_names,
+    "mha_viz.app.serving.deferred:wait_for_the_run": check_waiting,
+    "mha_viz.app.serving.sweeping:keep_until_fetched": check_fetched,
+    "mha_viz.app.serving.sweeping:end_lost_sessions": check_sessions,
+    "mha_viz.app.serving.connections:limit_connections": check_limits,
+    "mha_viz.app.serving.media_addresses:make_unguessable": check_addresses,
 }
 
 
@@ -309,7 +309,7 @@ START = """
 import runpy, sys
 {change}
 sys.argv = ["-m", *sys.argv[1:]]
-runpy.run_module("mha_viz.serving", run_name="__main__")
+runpy.run_module("mha_viz.app.serving", run_name="__main__")
 """
 SERVER = "from streamlit.web.server.starlette import starlette_server as it; del it._get_uvicorn_config_kwargs"
 HANDLER = """

@@ -28,7 +28,7 @@ from tests import brute, lanes, tiny_models
 
 if TYPE_CHECKING:
     from mha_viz.analysis.profile import Profile
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
     from mha_viz.text import WordPieces
 
 
@@ -169,7 +169,7 @@ def small_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small(small_folder: Path) -> Encoder:
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
     return Encoder.from_folder(small_folder)
 
@@ -568,7 +568,7 @@ class Stop:
 @pytest.fixture
 def read_so_far(of_small: Both, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of pieces of all texts that any model reads from now on; the study to compare with is made before."""
-    from mha_viz.models.encoder import Encoder
+    from mha_viz.models.reading.encoder import Encoder
 
     assert of_small.profile
     lengths: list[int] = []

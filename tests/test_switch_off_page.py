@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from threading import Event
@@ -17,28 +17,28 @@ from streamlit.runtime.scriptrunner import StopException
 
 from mha_viz.analysis.distance import per_head
 from mha_viz.analysis.effects import SENTENCES, Effects
+from mha_viz.app.service.caches import ModelService, model_service
+from mha_viz.app.service.jobs import Job, queue_of
+from mha_viz.app.service.reader import Reader, verbs
+from mha_viz.app.service.reader import models as reader_models
+from mha_viz.app.switch_off.page import CAUTION, PATTERN
+from mha_viz.app.url.address import read
+from mha_viz.app.url.annotated import built_in
+from mha_viz.app.url.minimal_pair import replaced
+from mha_viz.app.widgets import inference
 from mha_viz.attention import Head
 from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import ShapeError
-from mha_viz.figures import effects as charts
-from mha_viz.figures.chart_plotly import plotly
-from mha_viz.figures.theme import LIGHT
-from mha_viz.models import ablation
-from mha_viz.models.answers import question_about
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.figures.charts import effects as charts
+from mha_viz.figures.charts.chart_plotly import plotly
+from mha_viz.figures.drawing.theme import LIGHT
+from mha_viz.models.intervening import ablation
+from mha_viz.models.reading.answers import question_about
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from mha_viz.numerals import decimal, percent
-from mha_viz.reader import Reader, verbs
-from mha_viz.reader import models as reader_models
 from mha_viz.request import METHODS, Request
 from mha_viz.study import effects as study
-from mha_viz.ui import inference
-from mha_viz.ui.address import read
-from mha_viz.ui.annotated import built_in
-from mha_viz.ui.caches import ModelService, model_service
-from mha_viz.ui.download_panel import Offer
-from mha_viz.ui.jobs import Job, queue_of
-from mha_viz.ui.minimal_pair import replaced
 from tests import lanes
 from tests.copies import readers_are_copies
 from tests.page_session import PageSession, press
@@ -46,24 +46,13 @@ from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("no_hub")
 
-PAGE = "pages/60_switch_off.py"  # an old address, which leads to the mode of Explore with all its numbers
+PAGE = "pages/60_switch_off.py"  # an old address, which leads to the mode of Explore
 TEXT = "The cat sat on the mat."
+MOST = "changes the sentence vector most here"
 
 
 def visit(**url: Any) -> PageSession:
     return PageSession({"text": TEXT, **url}, PAGE)
-
-
-def chart(page: PageSession, key: str) -> dict[str, Any]:
-    spec: dict[str, Any] = json.loads(
-        next(c.proto.spec for c in page.at.get("plotly_chart") if c.proto.id.endswith(f"-{key}"))
-    )
-    return spec
-
-
-def cells(page: PageSession, key: str) -> dict[str, str]:
-    drawn = chart(page, key)["data"][1]
-    return dict(zip(drawn["customdata"], drawn["text"], strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -71,43 +60,22 @@ def whole(minilm: Encoder) -> Effects:
     return study.effects(minilm, Request(text=TEXT))
 
 
-def test_every_head_alone_is_drawn_with_the_numbers_of_the_study(whole: Effects) -> None:
+def test_the_effects_of_all_heads_are_said_and_in_the_files(
+    whole: Effects, effects_offered: Callable[[str], dict[str, float]]
+) -> None:
     page = visit()
-    shown = cells(page, "effects")
-    assert len(shown) == 72
-    for head in (Head(0, 0), Head(3, 1), Head(5, 11)):
-        assert shown[str(head)] == charts.in_thousandths(whole.sentence[head])
+    assert [*effects_offered("sentence").values()] == pytest.approx(whole.sentence.ravel(), rel=1e-4, abs=1e-9)
     first, last = whole.ranked()[0], whole.ranked()[-1]
     assert f"Removing **{first} ({first.paper})** changes the sentence vector most here; " in page.said
     assert f"removing **{last} ({last.paper})**, least." in page.said
 
 
-def test_a_click_switches_a_head_off_and_another_one_on_again() -> None:
-    page = visit()
-    page.pick("effects", {"customdata": "L3H1"})
-    assert page.url["off"] == "L3H1"
-    assert cells(page, "effects")["L3H1"] == "off"
-    page.pick("effects", {"customdata": "L0H2"})
-    assert page.url["off"] == "L0H2.L3H1"
-    assert page.at.multiselect[0].value == ["L0H2", "L3H1"]
-    page.pick("effects", {"customdata": "L3H1"})
-    assert page.url["off"] == "L0H2"
-    press(page, "all_on")
-    assert page.url["off"] == "none"
-    assert not {"ended", "switch_on"} & {button.key for button in page.at.button}
-
-
-def test_the_effect_of_one_head_has_its_rank_and_random_directions_beside_it(whole: Effects, minilm: Encoder) -> None:
-    page = visit(off="L5H11")
-    effect = study.together(minilm, Request(text=TEXT, off=(Head(5, 11),)))
-    rank = whole.ranked().index(Head(5, 11)) + 1
-    weaker = int((effect.random < effect.sentence).sum())
-    low, high = 1000 * effect.random.min(), 1000 * effect.random.max()
-    assert (
-        f"| the sentence vector | **{1000 * effect.sentence:.1f}** thousandths (1 − cosine) | {rank} of 72 | "
-        f"{low:.1f} to {high:.1f}, less in {weaker} of 20 draws |" in page.said
-    )
-    assert "the answer" not in page.said, "nothing was asked"
+def test_a_small_effect_is_said_with_its_caution(whole: Effects) -> None:
+    first, last = whole.ranked()[0], whole.ranked()[-1]
+    share = percent(whole.sentence[last] / whole.sentence[first], 0)
+    assert f"removing **{last}**, {share} as much. {PATTERN}" in visit(off=str(last)).said
+    assert PATTERN not in visit(off=str(first)).said
+    assert CAUTION in visit(off=str(first)).said
 
 
 @pytest.mark.parametrize(("off", "named"), [("L2H4.L3H1", "L2H4 and L3H1"), ("L2H4.L3H1.L5H0.L5H11", "4 heads")])
@@ -120,26 +88,6 @@ def test_of_several_heads_it_is_said_first_what_they_do_together(
     share = percent(together / whole.sentence[first], 0)
     said = f"Removing **{named}** together changes the sentence vector {share} as much as removing **{first}**, "
     assert said in page.said
-
-
-def test_without_a_whole_layer_there_are_no_other_directions_to_remove() -> None:
-    page = visit(off=".".join(f"L2H{head}" for head in range(12)))
-    assert "no other directions are left" in page.said
-    assert "draws" not in page.said
-
-
-def test_tokens_and_later_heads_change(minilm: Encoder) -> None:
-    page = visit(off="L2H4.L3H1")
-    effect = study.together(minilm, Request(text=TEXT, off=(Head(2, 4), Head(3, 1))))
-    bars = chart(page, "tokens")["data"][0]
-    assert bars["customdata"] == [token.text for token in minilm.tokenize(TEXT).tokens]
-    assert len(effect.tokens) == len(bars["customdata"])
-    moved = per_head(minilm.encode(TEXT), ablation.without(minilm, ["L2H4", "L3H1"], TEXT))
-    shown = cells(page, "later_heads")
-    assert shown["L2H5"] == shown["L0H0"] == ""  # earlier heads are unaffected
-    assert shown["L2H4"] == shown["L3H1"] == "off"
-    for head in (Head(3, 0), Head(4, 7), Head(5, 11)):
-        assert shown[str(head)] == charts.in_thousandths(moved[head])
 
 
 def test_that_nothing_was_typed_is_said_once() -> None:
@@ -158,31 +106,25 @@ def test_what_is_wrong_with_another_text_is_said_once_at_its_field() -> None:
 
 @pytest.mark.parametrize("off", ["none", "L1H1"])
 def test_that_a_model_cannot_be_read_is_said_once(off: str) -> None:
-    page = visit(off=off, model="[]", more="1")
+    page = visit(off=off, model="[]")
     assert page.said.count("“[]” is not a model") == 1
-    assert page.said.count("Meanwhile, the drawing below shows MiniLM") == 1
+    assert page.said.count("Shown below instead: MiniLM") == 1
     press(page, "back_to_model")
     assert "model" not in page.url
 
 
-def test_nothing_comes_after_the_last_layer(offered: list[Offer]) -> None:
-    page = visit(off="L5H0")
-    assert "no head comes after the last layer" in page.said
-    assert [offer.file for offer in offered][3:] == ["effects", "tokens", "looks"]
-    with pytest.raises(StopIteration):
-        chart(page, "later_heads")
-
-
 # The means over all built-in sentences are compared below, for a model that reads them sooner.
 @pytest.mark.parametrize("way", lanes.some(list(METHODS), *(way for way in METHODS if way != "mean")))
-def test_every_way_of_switching_off_is_shown(way: str, minilm: Encoder) -> None:
+def test_every_way_of_switching_off_is_measured(
+    way: str, minilm: Encoder, effects_offered: Callable[[str], dict[str, float]]
+) -> None:
     page = visit(off="L3H1", how=way)
     assert page.at.segmented_control[0].value == way
     sentences = (" ".join(sentence.forms) for sentence in built_in().sentences)
     means = ablation.means_over(minilm, sentences) if way == "mean" else None
     by = partial(study.substitute, means=means)
     whole = study.effects(minilm, Request(text=TEXT, method=way, source=replaced(TEXT)), by=by)
-    assert cells(page, "effects")["L4H4"] == charts.in_thousandths(whole.sentence[4, 4])
+    assert effects_offered("sentence")["L4H4"] == pytest.approx(whole.sentence[4, 4], rel=1e-4)
 
 
 @cache
@@ -198,7 +140,7 @@ def two_parts() -> Corpus:
 
 @pytest.mark.parametrize("when", [1, 2])  # in the middle of the means, and after them: a batch of heads
 def test_means_are_measured_again_when_the_process_was_replaced_between_two_parts(
-    when: int, monkeypatch: pytest.MonkeyPatch
+    when: int, monkeypatch: pytest.MonkeyPatch, effects_offered: Callable[[str], dict[str, float]]
 ) -> None:
     text = f"The process ends before request {when}."
     usual, asked = Reader.ask, list[Any]()
@@ -224,7 +166,7 @@ def test_means_are_measured_again_when_the_process_was_replaced_between_two_part
         page.at.run()
         page.check()
     whole = study.effects(toy, Request(text=text, method="mean"), by=partial(study.substitute, means=means))
-    assert cells(page, "effects")["L1H1"] == charts.in_thousandths(whole.sentence[1, 1])
+    assert effects_offered("sentence")["L1H1"] == pytest.approx(whole.sentence[1, 1], rel=1e-4)
     assert page.at.segmented_control[0].value == "mean"
     model_service()._reader.close()
 
@@ -249,10 +191,11 @@ def test_a_page_that_runs_again_goes_on_with_its_study(monkeypatch: pytest.Monke
     monkeypatch.setattr(ModelService, "ask", ask)
     monkeypatch.setattr(Job, "wait", rerun)
     page = visit(text="The page runs again meanwhile.")
-    assert not page.at.get("plotly_chart")
+    assert MOST not in page.said
     page.at.run()
     page.check()
-    assert len(cells(page, "effects")) == 72
+    assert MOST in page.said
+    assert len(asked) >= 6, "every layer was asked for"
     assert len(asked) == len(set(asked)), "nothing was computed twice"
 
 
@@ -273,28 +216,7 @@ def test_a_study_can_be_stopped_and_goes_on_when_asked(monkeypatch: pytest.Monke
     assert "You stopped this." in page.said
     press(page, "go_on_each_head")
     assert "You stopped this." not in page.said
-    assert len(cells(page, "effects")) == 8
-
-
-def test_heads_together_can_be_stopped_and_go_on_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, stopped = Job.wait, Event()
-
-    def wait(job: Job, seconds: float) -> bool:
-        if job._rules.one != "study of heads together" or stopped.is_set():
-            return usual(job, seconds)
-        stopped.set()
-        job.let_go()
-        raise StopException  # as if a visitor pressed Stop
-
-    monkeypatch.setattr(Job, "wait", wait)
-    page = PageSession({"model": "toy", "text": "Somebody stops these two.", "off": "L0H1.L1H1"}, PAGE)
-    assert stopped.is_set()
-    page.at.run()
-    page.check()
-    if "You stopped this." in page.said:  # otherwise it was done before
-        press(page, "go_on_together")
-    assert "You stopped this." not in page.said
-    assert "change of" in page.said
+    assert MOST in page.said
 
 
 def test_controls_choose_layers_and_heads_at_random() -> None:
@@ -310,26 +232,29 @@ def test_controls_choose_layers_and_heads_at_random() -> None:
 
 
 def test_too_many_heads_for_a_link_are_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mha_viz.ui.switch_off.controls.MOST_IN_LINK", 70)
+    monkeypatch.setattr("mha_viz.app.switch_off.controls.MOST_IN_LINK", 70)
     every = ".".join(f"L{layer}H{head}" for layer in range(1, 6) for head in range(12))
     page = visit(off=every)
     page.at.selectbox[0].set_value("L0").run()
     page.check()
-    assert "72 heads would be off; a link holds 70." in page.said
+    assert "72 heads would be off; a link can hold 70." in page.said
     assert page.url["off"] == every
 
 
 def test_a_link_to_every_head_switches_all_off() -> None:
     every = ".".join(f"L{layer}H{head}" for layer in range(6) for head in range(12))
     page = visit(off=every)
-    assert list(cells(page, "effects").values()).count("off") == 72
+    assert len(page.at.multiselect(key="off").value) == 72
+    assert "Removing **72 heads** together" in page.said
 
 
 @pytest.mark.parametrize("shown", ["rollout", "norm"])
 def test_another_quantity_in_the_link_changes_nothing_here(shown: str) -> None:
     text = f"Dogs bark at {shown}."
-    assert len(cells(visit(text=text, shown=shown, off="L3H1"), "effects")) == 72
-    assert len(cells(visit(text=text, off="L3H1"), "effects")) == 72
+    sentences = [
+        re.findall(r"Removing .*", visit(text=text, off="L3H1", **more).said) for more in ({"shown": shown}, {})
+    ]
+    assert sentences[0] == sentences[1] != []
 
 
 def test_a_layer_that_is_not_there_is_left_aside() -> None:
@@ -348,8 +273,8 @@ def _on_layer_of(page: PageSession, layer: str) -> None:
 @pytest.mark.parametrize("off", ["L99H0.L3H1", "L3H1.L3H99"])
 def test_heads_that_the_model_has_not_are_named(off: str) -> None:
     page = visit(off=off)
-    assert "Part of this link could not be used" in page.said
-    assert cells(page, "effects")["L3H1"] == "off"
+    assert "Ignored in this link" in page.said
+    assert page.at.multiselect(key="off").value == ["L3H1"]
 
 
 @pytest.mark.parametrize(
@@ -361,22 +286,22 @@ def test_heads_that_the_model_has_not_are_named(off: str) -> None:
         ("L5H0.L5H1.L5H2.L5H3.L5H4.L5H5.L5H6", ", ".join(f"off=L5H{head}" for head in range(6)), []),
     ],
 )
-@pytest.mark.parametrize("more", [{}, {"more": "1"}, {"how": "mean"}, {"class": "1"}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"how": "mean"}, {"class": "1"}], ids=str)
 def test_heads_that_a_model_lacks_are_named_once_and_the_others_are_off(
     off: str, named: str, is_off: list[str], more: dict[str, str]
 ) -> None:
     page = PageSession({"model": "toy", "text": "the dog sees the girl .", "off": off, **more})
-    assert page.said.count("could not be used") == 1
-    assert f"Part of this link could not be used ({named})." in page.said
+    assert page.said.count("Ignored in this link") == 1
+    assert f"Ignored in this link: {named}." in page.said
     assert "does not exist" not in page.said
     assert re.findall(r"(L\dH\d) \(\d-\d\) is switched off", page.said) == is_off
-    if more.get("more"):
-        assert [head for head, text in cells(page, "effects").items() if text == "off"] == is_off
+    if "class" not in more:
+        assert page.at.multiselect(key="off").value == is_off
 
 
 def test_of_a_head_that_is_missing_and_off_the_link_is_named_for_both() -> None:
     page_words = PageSession({"model": "toy", "off": "L3H1", "head": "L3H2"}).said
-    assert [page_words.count(f"could not be used ({named})") for named in ("off=L3H1", "L3H2")] == [1, 1]
+    assert [page_words.count(f"Ignored in this link: {named}") for named in ("off=L3H1", "L3H2")] == [1, 1]
 
 
 def test_a_link_that_names_no_heads_switches_none_off() -> None:
@@ -386,8 +311,8 @@ def test_a_link_that_names_no_heads_switches_none_off() -> None:
         assert where.request.method == "zero"
         assert [complaint.partition("=")[0] for complaint in where.complaints] == ["off", "how"], off
     page = visit(off="<b>")
-    assert "off" not in cells(page, "effects").values()
-    assert "Part of this link could not be used" in page.said
+    assert page.at.multiselect(key="off").value == []
+    assert "Ignored in this link" in page.said
 
 
 def test_heads_may_be_named_with_commas_and_all_of_a_large_model_fit() -> None:
@@ -396,9 +321,10 @@ def test_heads_may_be_named_with_commas_and_all_of_a_large_model_fit() -> None:
     assert read({"off": ".".join(map(str, every))}).request.off == every
 
 
-def test_pairs_and_other_models_are_read() -> None:
-    assert len(cells(visit(pair="It slept.", off="L0H0"), "effects")) == 72
-    assert len(cells(visit(model="toy", off="L0H0"), "effects")) == 8
+def test_pairs_and_other_models_are_read(effects_offered: Callable[[str], dict[str, float]]) -> None:
+    for count, url in ((72, {"pair": "It slept."}), (8, {"model": "toy"})):
+        visit(off="L0H0", **url)
+        assert len(effects_offered("sentence")) == count
 
 
 def test_explore_shows_the_attention_without_the_heads(minilm: Encoder) -> None:
@@ -465,7 +391,7 @@ def test_the_other_text_and_the_texts_that_heads_are_off_in_are_chosen(minilm: E
     page.at.text_input(key="from").set_value("").run()
     page.check()
     assert page.at.text_input(key="from").value == ""
-    assert "until then, all heads are on" in page.said
+    assert "Until then, all heads are on" in page.said
     page.at.button(key="ended").click().run()
     page.check()
     assert page.url.get("off") is None

@@ -13,15 +13,15 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 import pytest
 
-from mha_viz import exports
 from mha_viz.attention import Head
-from mha_viz.drawing.marks import Drawing, Rect
-from mha_viz.figures.compare import compare
-from mha_viz.figures.difference import difference
-from mha_viz.figures.heatmap import heatmap
+from mha_viz.figures import files
+from mha_viz.figures.drawing.marks import Drawing, Rect
 from mha_viz.figures.layout import Size
-from mha_viz.figures.links import links
-from mha_viz.figures.panels import Panel
+from mha_viz.figures.layout.compare import compare
+from mha_viz.figures.layout.difference import difference
+from mha_viz.figures.layout.heatmap import heatmap
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.panels import Panel
 from tests import hostile
 from tests.readings import reading
 
@@ -73,7 +73,7 @@ def content_of(pdf: bytes) -> bytes:
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_file_is_tagged_and_its_one_figure_is_described(name: str) -> None:
     drawing = FIGURES[name]
-    written = exports.drawing_bytes(drawing, ".pdf")
+    written = files.drawing_bytes(drawing, ".pdf")
     document = pypdfium2.PdfDocument(written)
     assert pdfium.FPDFCatalog_IsTagged(document.raw)
     assert utf16(pdfium.FPDFCatalog_GetLanguage, document.raw) == "en"
@@ -88,7 +88,7 @@ def test_the_file_is_tagged_and_its_one_figure_is_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["heatmap", "transparent"])
 def test_everything_on_the_page_is_the_figure_or_an_artifact(name: str) -> None:
-    written = exports.drawing_bytes(FIGURES[name], ".pdf")
+    written = files.drawing_bytes(FIGURES[name], ".pdf")
     depth, outside = 0, []
     for line in content_of(written).decode("latin-1").splitlines():
         depth += line.endswith(("BDC", "BMC")) - (line == "EMC")
@@ -102,5 +102,5 @@ def test_everything_on_the_page_is_the_figure_or_an_artifact(name: str) -> None:
 @pytest.mark.parametrize("text", hostile.KINDS.values(), ids=hostile.KINDS)
 def test_hostile_descriptions_are_only_text(text: str) -> None:
     drawing = Drawing(50, 50, (Rect(5, 5, 9, 9, fill="#000000"),), alt=text[:300])
-    with elements(exports.drawing_bytes(drawing, ".pdf")) as nodes:
+    with elements(files.drawing_bytes(drawing, ".pdf")) as nodes:
         assert len(nodes) == 2

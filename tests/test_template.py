@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from mha_viz import process
+from mha_viz.app.service.reader import starting
 from mha_viz.process import template
 from mha_viz.process.template import Piped, Template
-from mha_viz.reader import starting
 from tests.waiting import PATIENCE, until
 
 pytestmark = [

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from mha_viz.attention import Attention
-from mha_viz.models import encoder as encoder_module
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading import encoder as encoder_module
+from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 from tests.waiting import PATIENCE
 

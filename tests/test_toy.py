@@ -22,11 +22,11 @@ from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import Cancelled, ModelBroken, SettingError
 from mha_viz.files import in_place, recorded
 from mha_viz.files.assets import asset
-from mha_viz.models import snapshots
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import load
+from mha_viz.lab import toy_model
+from mha_viz.models.getting import snapshots
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
 from mha_viz.study.toy_scores import evaluate
-from mha_viz.training import toy_model
 
 SHIPPED = asset("toy")
 PREVIOUS, VERB, ANTECEDENT = Head(1, 3), Head(1, 2), Head(1, 1)
@@ -289,8 +289,8 @@ def test_the_shipped_history_is_that_of_the_shipped_model() -> None:
         ),
         (("evaluate", "--steps", "5"), "--steps does not go with toy evaluate. It goes with train."),
         (("history", "--model", "toy"), "--model does not go with toy history."),
-        (("train", "--steps", "0"), "0 steps teach nothing."),
-        (("evaluate", "--sentences", "0"), "0 sentences decide nothing."),
+        (("train", "--steps", "0"), "A model cannot train for 0 steps."),
+        (("evaluate", "--sentences", "0"), "There is nothing to measure in 0 sentences."),
         (("evaluate", "--seed", "-1"), "expected a whole number from 0"),
     ],
 )

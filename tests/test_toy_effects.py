@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, BertForMaskedLM
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.files.assets import asset
-from mha_viz.models.loading import load
+from mha_viz.models.reading.loading import load
 from mha_viz.study.toy_effects import HEADING, without_heads
 
 SENTENCES, SEED = 60, 0

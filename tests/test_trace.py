@@ -20,11 +20,11 @@ from mha_viz.attention import trace
 from mha_viz.attention.rotary import Rotation, rotate
 from mha_viz.attention.trace import Parameters, Trace, split, traced
 from mha_viz.errors import EmptyText, ModelUnsupported, ShapeError, UnknownHead
-from mha_viz.models import capture, linear
-from mha_viz.models import encoder as encoder_module
-from mha_viz.models.encoder import Encoder
 from mha_viz.models.families import FAMILIES, OPAQUE_WHERE, opaque
-from mha_viz.models.probe import Opened, place
+from mha_viz.models.reading import capture, linear
+from mha_viz.models.reading import encoder as encoder_module
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.probe import Opened, place
 from mha_viz.text import Token, TokenizedText
 from tests import lanes, tiny_models
 from tests.oracles import EQUAL, SECOND, SENTENCE, plain

@@ -16,9 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from mha_viz.analysis.costs import CUTS, Shape, multiply_adds, parameters
 from mha_viz.analysis.distance import divergence
 from mha_viz.errors import Cancelled, Failed, SettingError
-from mha_viz.models.encoder import Encoder
-from mha_viz.training import apart, lab, record, tasks
-from mha_viz.training.attention import (
+from mha_viz.lab import lab, record, tasks
+from mha_viz.lab.attention import (
     ALL_RANDOM,
     SAME_ALL,
     SAME_QKV,
@@ -27,7 +26,7 @@ from mha_viz.training.attention import (
     penalty,
     wide_matrices,
 )
-from mha_viz.training.experiments import (
+from mha_viz.lab.experiments import (
     ExperimentProgress,
     cosines,
     grade,
@@ -39,7 +38,7 @@ from mha_viz.training.experiments import (
     run,
     train,
 )
-from mha_viz.training.lab import (
+from mha_viz.lab.lab import (
     COUNT,
     CURRENT,
     CUT,
@@ -51,10 +50,11 @@ from mha_viz.training.lab import (
     PENALTY,
     SAME_TWO,
 )
-from mha_viz.training.lab import RANDOM as RANDOM_START
-from mha_viz.training.record import Settings, recorded_steps
-from mha_viz.training.statements import pairs, removable
-from mha_viz.training.tasks import CHANCE, LETTERS, WORDS, sentences
+from mha_viz.lab.lab import RANDOM as RANDOM_START
+from mha_viz.lab.record import Settings, recorded_steps
+from mha_viz.lab.statements import pairs, removable
+from mha_viz.lab.tasks import CHANCE, LETTERS, WORDS, sentences
+from mha_viz.models.reading.encoder import Encoder
 from tests import lanes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -407,7 +407,7 @@ def test_a_child_process_gives_the_same_run_while_others_read(minilm: Encoder) -
         progress.append(fraction)
         np.testing.assert_array_equal(minilm.encode("The cat sat.").weights, read)
 
-    there, here = apart.run(settings, look, lambda: False), run(settings)
+    there, here = lab.run(settings, look, lambda: False), run(settings)
     assert len(progress) > 2
     assert progress == sorted(progress)
     assert there.settings == settings
@@ -425,11 +425,11 @@ def test_a_child_process_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(subprocess, "Popen", Child)
     with pytest.raises(Cancelled):
-        apart.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].most_steps), lambda _: None, lambda: True)
+        lab.run(short(OUTPUT, steps=EXPERIMENTS[OUTPUT].most_steps), lambda _: None, lambda: True)
     (child,) = begun
     assert child.poll() is not None, "the process is gone"
     with pytest.raises(SettingError):
-        apart.run(short(OUTPUT, steps=0), lambda _: None, lambda: False)
+        lab.run(short(OUTPUT, steps=0), lambda _: None, lambda: False)
 
 
 @pytest.mark.app
@@ -438,7 +438,7 @@ def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encod
     asked = short(RANDOM_START, seed=1), short(RANDOM_START, seed=2)
     alone, read = [run(settings) for settings in asked], minilm.encode("The cat sat.").weights
     with ThreadPoolExecutor(2) as pool:
-        together = [pool.submit(apart.run, settings, lambda _: None, lambda: False) for settings in asked]
+        together = [pool.submit(lab.run, settings, lambda _: None, lambda: False) for settings in asked]
         while wait(together, timeout=0.05).not_done:  # polling all the time would take a core from both
             np.testing.assert_array_equal(minilm.encode("The cat sat.").weights, read)
     for one, future in zip(alone, together, strict=True):
@@ -448,4 +448,4 @@ def test_two_who_train_and_one_who_reads_do_not_disturb_each_other(minilm: Encod
 def test_a_child_process_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(Failed):
-        apart.run(short(OUTPUT), lambda _: None, lambda: False)
+        lab.run(short(OUTPUT), lambda _: None, lambda: False)

@@ -23,8 +23,8 @@ from transformers.models.gptj import modeling_gptj
 import mha_viz as mv
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.library_parts import TESTED, LibraryPart, check_parts, lost_without
-from mha_viz.models import capture
-from mha_viz.models.probe import Opened
+from mha_viz.models.reading import capture
+from mha_viz.models.reading.probe import Opened
 from mha_viz.models.transformers_parts import OF_FAMILY, PARTS, SLOWER, calls_registered
 from tests import tiny_encoder_decoders, tiny_models
 from tests.imports import ROOT, parsed
@@ -71,7 +71,12 @@ def numbers_of(folder: Path) -> list[np.ndarray[Any, Any]]:
     """Weights, last states, effects of all heads, and weights of the same model untrained."""
     encoder: Any = mv.load(folder)
     untrained = encoder.untrained(1).encode(SENTENCE).weights
-    return [encoder.encode(SENTENCE).weights, encoder.states(SENTENCE), mv.effects(encoder, SENTENCE).tokens, untrained]
+    return [
+        encoder.encode(SENTENCE).weights,
+        encoder.states(SENTENCE),
+        mv.ablation_effects(encoder, SENTENCE).tokens,
+        untrained,
+    ]
 
 
 def test_gptj_is_read_the_same_where_it_calls_the_registered_function(tiny_folder: Folder, monkeypatch: Patch) -> None:
@@ -126,7 +131,7 @@ def test_a_target_is_written_whatever_the_cache_is_called(
     tmp_path: Path, monkeypatch: Patch, recwarn: pytest.WarningsRecorder
 ) -> None:
     encoder: Any = mv.load(tiny_encoder_decoders.build("t5", tmp_path))
-    monkeypatch.setattr("mha_viz.models.encoder_decoder.MOST", 6)
+    monkeypatch.setattr("mha_viz.models.reading.encoder_decoder.MOST", 6)
     expected = encoder._target(encoder._read(SENTENCE), "")
     assert len(expected.ids) > 2
     for name in ("cache", "past_key_values"):
@@ -199,7 +204,7 @@ WITHOUT = """
 import transformers.masking_utils, mha_viz as mv, mha_viz.errors
 del transformers.masking_utils.eager_mask
 try:
-    mv.load("repeater")
+    mv.load("repeater").untrained()
 except mha_viz.errors.SettingError as error:
     print(error)
 """
@@ -230,8 +235,8 @@ def test_every_name_from_inside_transformers_and_torch_has_a_row() -> None:
     names = {part.name for part in (*PARTS, *OF_FAMILY.values())}
     missing = [
         (path.name, taken)
-        for folder in ("models", "training")
-        for path in sorted((ROOT / "mha_viz" / folder).glob("*.py"))
+        for folder in ("models", "lab")
+        for path in sorted((ROOT / "mha_viz" / folder).rglob("*.py"))
         for taken in taken_inside(parsed(path.read_text("utf-8")))
         if (taken not in imported if isinstance(taken, tuple) else taken not in names | PUBLIC)
     ]

@@ -508,6 +508,25 @@ TABLES = {
     "columns within tags": ("<s>\nDogs\tNNS\nsleep\tVBP\n</s>\n", "line 1 has tags of XML or HTML"),
     "XML": ('<?xml version="1.0"?>\n<s id="1">Dogs sleep.</s>\n<s id="2">Cats too.</s>\n', "line 1 has tags of XML"),
     "rows of HTML": ("<table><tr><td>1</td></tr>\n<tr><td>The</td></tr></table>\n", "line 1 has tags of XML or HTML"),
+    "words between commas": ("Äpfel,rot\nBirnen,grün\nKirschen,rot\n", "line 1 has columns separated by commas"),
+    "labels behind commas": (
+        "The dog barks,good\nIt's late,bad\nA bird sings,good\nNo rain,bad\n",
+        "line 1 has columns separated by commas",
+    ),
+    "labels behind bars": ("New York|city\nSão Paulo|city\nLos Angeles|city\nThe Nile|river\n", "separated by bars"),
+    "YAML": ("sentence: The dog barks.\nlabel: positive\nid: 3\n", "line 1 has keys and values of YAML"),
+    "items of YAML": ("- text: The dog barks.\n  label: good\n- text: A cat.\n  label: bad\n", "keys and values of YA"),
+    "one key of YAML": ("- text: The dog barks.\n- text: A cat.\n", "line 1 has keys and values of YAML"),
+    "YAML with a heading": ("---\ntitle: Dogs\nitems:\n- They bark.\n- They sleep.\n", "line 1 has keys and values of"),
+    "YAML in parts": ("---\nwho: Ann\nscore: 3\n---\nwho: Ben\nscore: 4\n", "line 1 has keys and values of YAML"),
+    "named parts of YAML": ("---\ntext: Dogs bark.\nlabel: good\n", "line 1 has keys and values of YAML"),
+    "YAML within": ("dogs:\n  one: Rex\n  other: Ben\n", "line 1 has keys and values of YAML"),
+    "YAML in blocks": ("- who: Ann\n  says: |\n    Hello.\n  mood: good\n", "line 1 has keys and values of YAML"),
+    "numbers of YAML": ("- score: 3\n- score: 4\n", "line 1 has keys and values of YAML"),
+    "EAGLES": ("El da0ms0\nperro ncms000\nladra vmip3s0\n. fp\n", "line 1 has words with long tags"),
+    "EAGLES in capitals": ("El el DA0MS0\nperro perro NCMS000\nladra ladrar VMIP3S0\n. . Fp\n", "words with long tags"),
+    "ambiguous tags": ("IN in\nTO to\nIN by\nTO to\n", "line 1 has words beside tags"),
+    "a clear tag": ("IN in\nNN town\n", "line 1 has words beside tags"),
     "HTML": ("<!DOCTYPE html>\n<p>\nDogs sleep.\nCats too.\nAll sleep.\n</p>\n", "line 1 has tags of XML or HTML"),
 }
 
@@ -534,6 +553,20 @@ def test_any_table_with_names_of_its_columns_is_refused(sign: str, cells: list[t
 @given(st.lists(st.lists(CELL, min_size=1, max_size=4).map(", ".join), min_size=1, max_size=9), st.sampled_from(" .,;"))
 def test_any_clauses_with_commas_are_text(clauses: list[str], end: str) -> None:
     assert len(parsed("\n".join(f"{clause}{end}" for clause in clauses)).sentences) == len(clauses)
+
+
+NUMBERED = st.from_regex(r"[a-z]{1,7}[0-9]{0,7}", fullmatch=True)
+
+
+@given(st.lists(st.lists(NUMBERED, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=9))
+def test_any_words_with_numbers_are_text(lines: list[str]) -> None:
+    assert len(parsed("\n".join(lines)).sentences) == len(lines)
+
+
+@pytest.mark.parametrize("word", ["np00000", "da0000", "vmn0000"])
+def test_numbers_behind_words_make_no_long_tags(word: str) -> None:
+    lines = [f"see {word}", "read pp1000", "take sps00", "use pr000000", "so i"]
+    assert len(parsed("\n".join(lines)).sentences) == 5
 
 
 def test_a_table_by_commas_is_known_by_its_name() -> None:
@@ -572,6 +605,29 @@ def test_a_table_by_commas_is_known_by_its_name() -> None:
         "Take B-CELL\nor not to take\n",
         "He said :\nDogs bark .\nWho , me\n",
         "Ben & Jerry\nat 10:30\n",
+        "IN spring\nTO sleep\n",
+        "IN spring\nTO sleep\nIN peace\n",
+        "PART one\nEX libris\nTO you\n",
+        "anna: hello\nben: hello\nanna: I am late\nben: so am I\n",
+        "- ben: hello\n- anna: hello\n",
+        "note: the dog barks\nwarning: it bites\nadvice: run\n",
+        "- The dog barks.\n- The cat sleeps.\n",
+        "床前明月光,疑是地上霜\n举头望明月,低头思故乡\n床前明月光,疑是地上霜\n举头望明月,低头思故乡\n",
+        "He drives a v8x4\nShe has an rtx3080\nThey are here\nWe too\n",
+        "red,white\nblue too\nso there\n",
+        "  anna: hello\n  ben: hello there\n",
+        "anna: hello\n  ben: hi, how are you?\nanna: fine\n",
+        "---\nwarning: it bites\n",
+        "---\nnote: The dog barks at the cat.\nThe cat sleeps.\n",
+        "ingredients:\nbutter: some\nsugar: lots\n",
+        "ingredients:\n- butter\n- sugar\n",
+        "- hola: dijo\n- hola: dijo ella\n",
+        "I bought an ipad2\nShe sold an iphone4\n",
+        "we had covid19\nthey had sars2\n",
+        "read psalm23\nread canto3\n",
+        "he is in room101\nshe is in area51\n",
+        "see pp1000\nread np00000\ntake sps00\nuse vmn0000\n",
+        "El da0ms0\nperro ncms000\nladra vmip3s0\n",
     ],
 )
 def test_text_with_numbers_tabs_and_braces_is_text(text: str) -> None:

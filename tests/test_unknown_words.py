@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing.marks import Text
-from mha_viz.figures.heatmap import heatmap
-from mha_viz.figures.labels import label
-from mha_viz.figures.links import links
-from mha_viz.figures.packet import axis_tokens
-from mha_viz.figures.view import View, shown, units
-from mha_viz.models.loading import one_stack
+from mha_viz.figures.drawing.marks import Text
+from mha_viz.figures.layout.heatmap import heatmap
+from mha_viz.figures.layout.labels import label
+from mha_viz.figures.layout.links import links
+from mha_viz.figures.layout.packet import axis_tokens
+from mha_viz.figures.layout.view import View, shown, units
+from mha_viz.models.reading.loading import one_stack
 from tests.page_session import PageSession
 
 TEXT = "the zebra sleeps ."

@@ -25,10 +25,10 @@ from transformers import (
 import mha_viz as mv
 from mha_viz.cli import main
 from mha_viz.errors import ModelUnsupported
-from mha_viz.models import opening
 from mha_viz.models.families import is_listed
-from mha_viz.models.folder import look_at
-from mha_viz.models.loading import from_folder, one_stack
+from mha_viz.models.getting.folder import look_at
+from mha_viz.models.reading import opening
+from mha_viz.models.reading.loading import from_folder, one_stack
 from tests import lanes, tiny_models, tiny_unlisted
 from tests.oracles import SECOND, SENTENCE
 from tests.page_session import PageSession
@@ -158,10 +158,10 @@ def test_a_profile_of_a_hybrid_names_heads_by_their_layers(tmp_path: Path) -> No
     assert {*profile.tables["position"]["layer"]} == {3, 7}
     assert {*profile.head("L7H1")["position"]["layer"]} == {7}
     profile.save(tmp_path / "profile")
-    assert mv.open_profile(tmp_path / "profile").layer_numbers == (3, 7)
-    assert mv.match_heads(encoder, encoder, most=60)[mv.Head(7, 1)] == (7, 1)
+    assert mv.load_profile(tmp_path / "profile").layer_numbers == (3, 7)
+    assert mv.roles.match_heads(encoder, encoder, most=60)[mv.Head(7, 1)] == (7, 1)
     with pytest.raises(ModelUnsupported, match="has attention in some of its layers"):
-        mv.recipes("grammar", encoder)
+        mv.recipes.fit("grammar", encoder)
 
 
 def test_the_page_opens_a_hybrid_at_its_first_head_with_attention(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_page_opens_a_hybrid_at_its_first_head_with_attention(tmp_path: Path
     page = PageSession({"model": str(folder), "text": "The cat sat.", "head": "L7H1"})
     assert page.shown().header["full"] == [*range(8)]
     assert page.url["head"] == "L7H1"
-    for show in ("map", "similar", "layer"):
+    for show in ("similar", "layer"):
         page = PageSession(
             {"model": str(folder), "text": "The cat sat.", "head": "L7H1", "show": show}, "pages/20_compare.py"
         )

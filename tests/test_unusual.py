@@ -10,14 +10,25 @@ import numpy as np
 import pytest
 
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.habits import Habits, given_habits, read_habits
 from mha_viz.analysis.profile import read_profile
-from mha_viz.analysis.unusual import APART, KINDS, LEAST, LINK, MOST, Seen, Unusual, unusual
+from mha_viz.analysis.unusual import (
+    APART,
+    KINDS,
+    LEAST,
+    LINK,
+    MOST,
+    Habits,
+    Seen,
+    Unusual,
+    given_habits,
+    read_habits,
+    unusual,
+)
+from mha_viz.app.service.caches import first_reading
 from mha_viz.attention import Attention, Head
 from mha_viz.errors import CorpusError
 from mha_viz.files.assets import asset
 from mha_viz.text import from_names
-from mha_viz.ui.caches import first_reading
 
 WORDS = ("[CLS]", "the", "dog", "barked", "because", "it", "slept", ".", "[SEP]")
 N, AT = len(WORDS), 2  # AT: the place of the head that differs from the others
@@ -79,7 +90,7 @@ APPEARS: dict[str, tuple[Rows, str, tuple[Finding, ...]]] = {
     "link": (link, "L0H2 links “slept” to “dog” (0.90).", ()),
     "mark": (column(7), "L0H2 looks at “.” from everywhere (0.90).", ()),
     "even": (even, "L0H2 looks at all words alike.", ()),
-    "idle": (column(0), "Most of L0H2 rests on [CLS], as when it finds nothing.", (role("syntax"),)),
+    "idle": (column(0), "Most of L0H2’s attention goes to [CLS], as when it finds nothing to link.", (role("syntax"),)),
 }
 
 
@@ -325,7 +336,7 @@ def test_a_damaged_profile_has_no_habits(tmp_path: Path) -> None:
     assert read_habits(tmp_path) == {}
     for table in ("position", "delimiter", "entropy"):
         (tmp_path / f"{table}.csv").write_text("layer,head\n0,1,2\n")
-    with pytest.raises(CorpusError, match="holds no habits"):
+    with pytest.raises(CorpusError, match="holds no averages"):
         read_habits(tmp_path)
 
 

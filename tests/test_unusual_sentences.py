@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from mha_viz.attention import Head
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.numerals import decimal
 from tests.page_session import PageSession
 

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from mha_viz.serving import uploads
-from mha_viz.serving.paths import UPLOADS
-from mha_viz.serving.uploads import Uploads
+from mha_viz.app.serving import uploads
+from mha_viz.app.serving.paths import UPLOADS
+from mha_viz.app.serving.uploads import Uploads
 from tests.web_session import run
 
 SIZE = 8_000_000

@@ -11,12 +11,12 @@ import pytest
 import mha_viz as mv
 from mha_viz.analysis.corpus_effects import OF_WORDS
 from mha_viz.analysis.profile import Profile
+from mha_viz.app.roles.overview import table_of_roles
+from mha_viz.app.roles.used import _line
+from mha_viz.app.service.studies import given
 from mha_viz.cli import used as used_command
 from mha_viz.cli.effect import _lines
-from mha_viz.figures.use_words import CHANGED, NO_MORE, USE, no_more_in_words, use_explained, use_in_words
-from mha_viz.ui.roles.overview import table_of_roles
-from mha_viz.ui.roles.used import _line
-from mha_viz.ui.studies import given
+from mha_viz.figures.words.use_words import CHANGED, NO_MORE, USE, no_more_in_words, use_explained, use_in_words
 
 ROOT = Path(__file__).resolve().parent.parent
 CLAIM = re.compile(
@@ -57,8 +57,8 @@ def test_the_claim_is_recognised(claim: str) -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_reports_in_every_format_say_no_more_than_other_heads(name: str) -> None:
-    profile = mv.open_profile(name)
-    made = mv.report(profile)
+    profile = mv.load_profile(name)
+    made = mv.roles.report(profile)
     unused = profile.tables["used"]["used"].map(str).eq("False").sum()
     for text in (made.markdown(), made.latex(), made.csv(), repr(made)):
         assert not CLAIM.search(text)
@@ -68,7 +68,7 @@ def test_reports_in_every_format_say_no_more_than_other_heads(name: str) -> None
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_all_heads_and_commands_say_the_same(name: str) -> None:
-    profile = mv.open_profile(name)
+    profile = mv.load_profile(name)
     rows = list(profile.tables["used"].itertuples(index=False))
     said = [use_in_words(str(row.used) == "True", row.measure) for row in rows]
     assert {NO_MORE} < {*said}
@@ -93,7 +93,7 @@ def test_effects_of_unused_heads_lie_above_zero_and_are_not_denied(profile_of_mi
 
 @pytest.fixture
 def profile_of_minilm() -> Profile:
-    return mv.open_profile("minilm")
+    return mv.load_profile("minilm")
 
 
 @pytest.mark.parametrize("measure", sorted(OF_WORDS.values()))
@@ -107,7 +107,7 @@ def test_the_words_name_what_changes(measure: str) -> None:
 
 def test_the_effect_of_a_head_without_the_role_is_not_denied() -> None:
     """L1H0 does not link subjects to verbs."""
-    measured = mv.effect("grammar", ["L1H0"], "toy", relation="nsubj", most=12)
+    measured = mv.corpus_ablation_effects("grammar", ["L1H0"], "toy", relation="nsubj", most=12)
     assert measured.rows[0].used is False
     judged = _lines(measured)[-1]
     assert judged.startswith(f"L1H0 (2-1): For nsubj it changes the answer {NO_MORE}. Its effect minus that of the ")

@@ -15,13 +15,14 @@ from mha_viz.cli import main
 from mha_viz.cli.terminal import one_line
 from mha_viz.cli.used import lines
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.use_words import NO_MORE, USE
+from mha_viz.figures.words.use_words import NO_MORE, USE
 from mha_viz.files.assets import asset
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import load
-from mha_viz.study.corpus_effects import COREFERENCE
-from mha_viz.study.over_corpus import effect
-from mha_viz.study.used_roles import used_roles
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load
+from mha_viz.study.cases import Cases
+from mha_viz.study.corpus_effects import COREFERENCE, EffectCases
+from mha_viz.study.over_corpus import corpus_ablation_effects
+from mha_viz.study.used_roles import ablate_roles
 from tests import lanes
 from tests.page_session import PageSession
 
@@ -35,7 +36,7 @@ def profile() -> Profile:
 
 @pytest.fixture(scope="module")
 def measured(profile: Profile) -> Profile:
-    return used_roles(profile, "grammar", load("toy"), most=MOST)
+    return ablate_roles(profile, "grammar", load("toy"), most=MOST)
 
 
 def test_a_row_is_what_effect_says_of_the_role(profile: Profile, measured: Profile) -> None:
@@ -47,7 +48,7 @@ def test_a_row_is_what_effect_says_of_the_role(profile: Profile, measured: Profi
     for row in rows if lanes.everything else [rows[0], rows[len(rows) // 2], rows[-1]]:
         relation, _, direction = row.detail.partition(" ") if row.role == "syntax" else (COREFERENCE, "", "")
         same = [(f.head.layer, f.head.head) for f in profile.findings() if f.detail == row.detail]
-        alone = effect(
+        alone = corpus_ablation_effects(
             "grammar", [(row.layer, row.head)], "toy", relation=relation, direction=direction or DIRECTIONS[0],
             same_role=same, most=MOST,
         )  # fmt: skip
@@ -57,7 +58,7 @@ def test_a_row_is_what_effect_says_of_the_role(profile: Profile, measured: Profi
 
 
 def test_pronouns_are_measured_where_their_antecedent_stands_before() -> None:
-    result = effect("grammar", ["L1H1"], "toy", relation=COREFERENCE, most=40)
+    result = corpus_ablation_effects("grammar", ["L1H1"], "toy", relation=COREFERENCE, most=40)
     assert result.direction == ""
     assert result.cases > 0
     assert result.rows[0].effect > max(row.effect for row in result.rows[1:])
@@ -71,14 +72,14 @@ def test_the_table_is_a_file_of_the_profile(measured: Profile, tmp_path: Path) -
 
 def test_the_profile_of_another_model_and_a_corpus_without_cases_are_refused(profile: Profile, minilm: Encoder) -> None:
     with pytest.raises(SettingError, match="of toy, not of minilm"):
-        used_roles(profile, "grammar", minilm)
+        ablate_roles(profile, "grammar", minilm)
     with pytest.raises(CorpusError):
-        used_roles(profile, "nowhere.conllu", load("toy"))
+        ablate_roles(profile, "nowhere.conllu", load("toy"))
 
 
 def test_the_corpus_of_the_profile_keeps_the_name_that_it_has_there(profile: Profile) -> None:
     named = replace(profile, facts={**profile.facts, "corpus": "mine"})
-    assert set(used_roles(named, "grammar", load("toy"), most=2).tables["used"]["corpus"]) == {"mine"}
+    assert set(ablate_roles(named, "grammar", load("toy"), most=2).tables["used"]["corpus"]) == {"mine"}
 
 
 def test_the_command_writes_and_prints_the_table(
@@ -94,9 +95,43 @@ def test_the_command_writes_and_prints_the_table(
     assert "does not exist" in capsys.readouterr().err
 
 
+def test_a_command_that_was_stopped_continues_with_the_roles_that_are_left(
+    profile: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, folder = profile.save(tmp_path / "whole"), profile.save(tmp_path / "profile")
+    assert main(["used", str(whole), "grammar", "--most", "3", "--method", "mean"]) == 0
+    answer, measured, calls = capsys.readouterr().out, EffectCases.cases, [*range(5)]
+
+    def stopped(self: EffectCases, encoder: Encoder, numbered: Any) -> Cases:
+        if not calls:
+            raise KeyboardInterrupt
+        calls.pop()
+        return measured(self, encoder, numbered)
+
+    command = ["used", str(folder), "grammar", "--most", "3", "--method", "mean"]
+    with monkeypatch.context() as patch:
+        patch.setattr(EffectCases, "cases", stopped)
+        assert main(command) == 130
+    assert f"in {folder / '.parts'}; run the same command again to continue." in capsys.readouterr().err
+    assert len([*(folder / ".parts").glob("*.npz")]) == 3, "the means, one role whole, one begun"
+    again: list[int] = []
+
+    def counted(self: EffectCases, encoder: Encoder, numbered: Any) -> Cases:
+        again.append(len(numbered))
+        return measured(self, encoder, numbered)
+
+    monkeypatch.setattr(EffectCases, "cases", counted)
+    assert main(command) == 0
+    roles = {(f.role, f.detail) for f in profile.findings() if f.role in ("syntax", COREFERENCE)}
+    assert len(again) == 3 * len(roles) - 5
+    assert capsys.readouterr().out == answer
+    assert read_profile(folder) == read_profile(whole)
+    assert not (folder / ".parts").exists()
+
+
 def table_of_use(page: PageSession) -> Any:
     """What the card of a head says of each of its roles."""
-    (table,) = [table.value for table in page.at.dataframe if "more than without others" in table.value]
+    (table,) = [table.value for table in page.at.dataframe if "more than other heads" in table.value]
     return table
 
 
@@ -125,7 +160,7 @@ def test_roles_of_the_default_model_are_judged_too() -> None:
     rows: Any = table.itertuples(index=False)
     assert all(row.more_low > 0 for row in rows if row.used)
     readme = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
-    assert f"of the {len(table)} links between words that heads of `minilm` find, {table['used'].sum()}." in readme
+    assert f"For {table['used'].sum()} of the {len(table)}, the model depends on the head more than" in readme
     page = PageSession({"model": "minilm", "head": "L2H8"}, "pages/55_roles.py").with_numbers()
     shown = table_of_use(page)
     assert {*shown[USE]} == {"yes: changes its word most", NO_MORE}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from mha_viz.ui import visitors
-from mha_viz.ui.visitors import NOBODY, token, visitor
+from mha_viz.app.service import visitors
+from mha_viz.app.service.visitors import NOBODY, token, visitor
 
 
 @pytest.fixture

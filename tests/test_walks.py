@@ -12,15 +12,15 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from mha_viz.app.url import address
 from mha_viz.files.assets import page_files
-from mha_viz.ui import address
 from tests import walks
 from tests.controls import acts
 from tests.copies import children_are_copies
 from tests.page_session import ROOT, PageSession
 from tests.places import COMPARED, PLACES, Place
 
-UI = ROOT / "mha_viz" / "ui"
+UI = ROOT / "mha_viz" / "app"
 SAME_ADDRESS = "it does not change the address"
 WORK = "it starts or ends work that takes seconds, or is there once that is done; it has separate tests"
 STOPS = "it stops work and stays on the page: it does not change the address"
@@ -30,21 +30,13 @@ NEVER = "the steps of the tour are on different pages, so that a link stands in 
 NOT_WALKED: Mapping[str, str] = {
     "mha_search.query": SAME_ADDRESS,
     "mha_scheme.turned": SAME_ADDRESS,
-    "mha_explorer.view:roles": "the browser remembers it; tests/test_browser_first_minute.py goes back and forward",
     "mha_explorer.measure": WORK,
-    "proposals": SAME_ADDRESS,
-    "proposed": SAME_ADDRESS,
     "download_panel": SAME_ADDRESS,  # nor does a download: the browser saves a file and stays
     "publish": SAME_ADDRESS,
     "publish_": SAME_ADDRESS,
-    "matrix": SAME_ADDRESS,
-    "listed": SAME_ADDRESS,
-    "map_standing": "as the map, on a narrow window",
     "patched": SAME_ADDRESS,
     "numbers": SAME_ADDRESS,
     "lesson_remark": SAME_ADDRESS,
-    "direct": SAME_ADDRESS,
-    "ranked": SAME_ADDRESS,
     "corpus_file": SAME_ADDRESS,
     "card_relation_": SAME_ADDRESS,
     "rows_": "boxes before the rows of all numbers, which are drawn on a canvas; tests/test_browser_roles.py",
@@ -77,10 +69,8 @@ IN_A_VARIABLE: Mapping[str, tuple[str, ...]] = {
     "asking.controls": ("word_",),
     "bound.bound": (),  # its callers
     "folder.show_steps": ("training_step",),
-    "head_grid.head_grid": ("effects", "patched_heads", "patched_paths"),
-    "head_map.draw_head_map": ("map", "map_standing"),
-    "page._chart": ("looks",),
-    "publish._typed": ("publish_",),
+    "head_grid.head_grid": ("patched_heads", "patched_paths"),
+    "publish._ask_text": ("publish_",),
     "study_progress.wait_for": ("stop_",),
 }
 OF_LINKS = ("link:", "rows:", "why:")  # how kinds of links are named
@@ -97,18 +87,16 @@ PAGES: Mapping[str | None, str] = {None: "/"} | {f"pages/{f.name}": f"/{f.stem.p
 COMPARE, ROLES, INSIDE, LAB = (
     f"pages/{name}.py" for name in ("20_compare", "55_roles", "40_inside_a_head", "50_why_heads_differ")
 )
-MASKED = {"model": "toy", "text": "the dog [MASK] the girl .", "more": "1"}
+MASKED = {"model": "toy", "text": "the dog [MASK] the girl ."}
 # States with controls that tests/places.py has not.
 STATES: Mapping[str, Place] = {
     **PLACES,
-    "suggested arcs": Place(None, {}, "proposals"),
     "the last step of the tour": Place(None, {"tour": "6"}),
-    "an answer": Place(None, {**MASKED, "off": "L1H1", "order": "random"}),
+    "an answer": Place(None, {**MASKED, "off": "L1H1"}),
     "two answers": Place(None, {**MASKED, "shown": "gradient", "text": "the dog [MASK] the [MASK] ."}),
     "two texts": Place(None, {**MASKED, "off": "L1H1", "second": "the cat sleeps ."}),
     "of another text": Place(None, {"model": "toy", "off": "L1H1", "how": "text", "text": "The cat sleeps ."}),
     "what carries a difference": Place(COMPARE, {"show": "word", "head": "L3H1", "path": "query"}, "patched"),
-    "every pair": Place(COMPARE, {"show": "map"}, "matrix"),
     "a head that does not exist": Place(COMPARE, {"tray": COMPARED.replace("L0H1", "L9H9")}),
     "numbers": Place(ROLES, {"level": "full"}),
     "numbers of a head": Place(ROLES, {"level": "full", "head": "L3H1"}),
@@ -126,7 +114,7 @@ def _work_is_done_by_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 def events() -> dict[str, list[str]]:
     """What each component can send, as the package declares it, with the parts of each event."""
     sent: dict[str, list[str]] = {}
-    for call in _calls(UI / "components.py"):
+    for call in _calls(UI / "widgets" / "components.py"):
         if isinstance(call.func, ast.Call) and ast.unparse(call.func.func) == "_drawing":
             component = f"mha_{ast.literal_eval(call.func.args[0])}"
             names = [match[1] for of in call.keywords if (match := re.fullmatch("on_(.+)_change", of.arg or ""))]
@@ -146,7 +134,7 @@ def drawn(place: Place) -> set[str]:
     """The controls of a page in a state, "link" for those that lead to other pages, and every kind of other links. The
     state is the one that its link names."""
     visit = PageSession(dict(place.url), place.page)
-    assert "could not be used" not in visit.said, place
+    assert "Ignored in this link" not in visit.said, place
     if place.opened:
         visit.unfolded(place.opened)
     keys = {act.control for act in acts(visit)}

@@ -43,7 +43,7 @@ print(mv.__version__)
 
 
 READER = """
-from mha_viz.reader import Reader, verbs
+from mha_viz.app.service.reader import Reader, verbs
 from mha_viz.request import Request
 
 print(Reader().ask(verbs.read, Request(model="minilm", text="The cat sat.")).weights.shape)
@@ -148,4 +148,4 @@ def test_the_lowest_versions_do_the_main_job(distributions: dict[str, Path], tmp
     run(tmp_path, programs / "mha-viz", "attention", "The cat sat.", "--out", "cat.csv")
     assert (tmp_path / "cat.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "cat.csv").stat().st_size > 500
-    run(tmp_path, programs / "python", "-c", "import mha_viz.serving.start")
+    run(tmp_path, programs / "python", "-c", "import mha_viz.app.serving.start")

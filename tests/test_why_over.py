@@ -16,9 +16,10 @@ from mha_viz.analysis.corpus_why import CorpusWhy, Gathered
 from mha_viz.attention import Head
 from mha_viz.attention.parts import GROUPS
 from mha_viz.cli import main
+from mha_viz.corpus.sources import iterate
 from mha_viz.errors import Cancelled, CorpusError, SettingError
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import one_stack
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import one_stack
 from mha_viz.study.cluster.tasks import PartTask, Summing, WorkerModel, measure
 from mha_viz.study.measures import DrawnTogether
 from mha_viz.study.plan import BATCH
@@ -37,17 +38,17 @@ def repeater() -> Encoder:
 
 @pytest.fixture(scope="module")
 def measured(repeater: Encoder) -> CorpusWhy:
-    return mv.why_over("repeats", repeater, most=SENTENCES)
+    return mv.explain_corpus_scores("repeats", repeater, most=SENTENCES)
 
 
 def test_shares_over_a_corpus_are_sums_of_covariances_over_sums_of_variances(
     measured: CorpusWhy, repeater: Encoder
 ) -> None:
-    sentences = list(mv.iterate("repeats"))
+    sentences = list(iterate("repeats"))
     step = math.ceil(len(sentences) / SENTENCES)
     sentences = sentences[::step]
     assert (measured.sentences, measured.every) == (len(sentences), step)
-    layers = [mv.why(repeater, "", words=each.forms).variations[1] for each in sentences]
+    layers = [mv.explain_scores(repeater, "", words=each.forms).variations[1] for each in sentences]
     variance = sum(each.variance for each in layers)
     expected = sum(each.grouped() for each in layers) / variance[:, None]  # [head, group]
     rows = measured.table()
@@ -74,7 +75,7 @@ def test_of_many_sentences_some_are_drawn_together(
 ) -> None:
     monkeypatch.setattr(intervals, "FEWEST_BLOCKS", 4)
     monkeypatch.setattr(intervals, "CELLS", 1)
-    fewer = mv.why_over("repeats", repeater, most=SENTENCES).table()
+    fewer = mv.explain_corpus_scores("repeats", repeater, most=SENTENCES).table()
     assert np.allclose(fewer["share"], measured.table()["share"])
     assert not np.allclose(fewer["low"], measured.table()["low"])
 
@@ -83,7 +84,7 @@ def test_it_is_the_same_from_any_shards(repeater: Encoder, tmp_path: Path) -> No
     lines = ["dog river dog river", "anna king anna king green anna", "cat dog cat", "red bridge red bridge red"]
     file = tmp_path / "some.txt"
     file.write_text("".join(f"{line}\n" for line in lines * 3), "utf-8")
-    whole = mv.why_over(file, repeater, most=10)
+    whole = mv.explain_corpus_scores(file, repeater, most=10)
     kind, parts = OfWhy(2, DrawnTogether(by_sentence=True, bits=None)), laid_out("some", [file], 40).parts
     assert len(parts) > 3
     model, folder = WorkerModel.opened_by(repeater), str(tmp_path / "sums")
@@ -101,7 +102,7 @@ def test_it_continues_where_it_was_stopped(
 ) -> None:
     steps: list[Progress] = []
     with pytest.raises(Cancelled):
-        mv.why_over(
+        mv.explain_corpus_scores(
             "repeats",
             repeater,
             most=SENTENCES,
@@ -111,7 +112,7 @@ def test_it_continues_where_it_was_stopped(
         )
     assert [*tmp_path.iterdir()]
     again: list[Progress] = []
-    continued = mv.why_over("repeats", repeater, most=SENTENCES, resume=tmp_path, progress=again.append)
+    continued = mv.explain_corpus_scores("repeats", repeater, most=SENTENCES, resume=tmp_path, progress=again.append)
     assert again[0].done >= steps[-1].done
     assert np.allclose(continued.table()[["share", "low"]], measured.table()[["share", "low"]])
     assert not [*tmp_path.iterdir()], "intermediate sums are deleted"
@@ -123,7 +124,7 @@ def test_one_sentence_has_no_interval(
 ) -> None:
     file, (name, *more) = tmp_path / "one.txt", command
     file.write_text("dog river dog\n", "utf-8")
-    table = mv.why_over(file, repeater).table()
+    table = mv.explain_corpus_scores(file, repeater).table()
     assert table["share"].notna().all()
     assert table["low"].isna().all()
     assert main([name, str(file), "--model", "repeater", *more]) in (0, None)
@@ -135,22 +136,22 @@ def test_one_sentence_has_no_interval(
 
 def test_sentences_that_cannot_be_read_are_left_out(repeater: Encoder, tmp_path: Path) -> None:
     (tmp_path / "some.txt").write_text(f"dog river dog\n{'dog ' * 65}\n", "utf-8")
-    measured = mv.why_over(tmp_path / "some.txt", repeater)
+    measured = mv.explain_corpus_scores(tmp_path / "some.txt", repeater)
     assert (measured.sentences, measured.left_out) == (1, 1)
     (tmp_path / "long.txt").write_text(f"{'dog ' * 65}\n", "utf-8")
     with pytest.raises(CorpusError, match="Nothing of long"):
-        mv.why_over(tmp_path / "long.txt", repeater)
+        mv.explain_corpus_scores(tmp_path / "long.txt", repeater)
 
 
 def test_what_is_no_number_of_sentences_is_refused(repeater: Encoder) -> None:
     with pytest.raises(SettingError, match="most is 0"):
-        mv.why_over("repeats", repeater, most=0)
+        mv.explain_corpus_scores("repeats", repeater, most=0)
 
 
 def test_it_says_how_far_it_is_and_stops(repeater: Encoder) -> None:
     steps: list[Progress] = []
     with pytest.raises(Cancelled):
-        mv.why_over("repeats", repeater, most=5, progress=steps.append, cancelled=lambda: len(steps) == 2)
+        mv.explain_corpus_scores("repeats", repeater, most=5, progress=steps.append, cancelled=lambda: len(steps) == 2)
     assert 0 == steps[0].done < steps[1].done < steps[1].total
 
 
@@ -158,7 +159,7 @@ def test_the_command_prints_shares_and_arrows(capsys: pytest.CaptureFixture[str]
     assert main(["why", "repeats", "--model", "repeater", "--most", "4"]) == 0
     lines = capsys.readouterr().out.splitlines()
     sample, read = "every 100th sentence of repeats", "4 sentences of 4 documents, 0 left"
-    assert lines[0].startswith(f"repeater on {sample}: by what heads find their keys, {read}")
+    assert lines[0].startswith(f"repeater on {sample}: what attention depends on, {read}")
     assert lines[1].startswith("Few documents (4): the intervals hold for these alone")
     assert lines[2].startswith("L0H0 (1-1) position ")
     assert lines[6].startswith("L1H0 (2-1) earlier heads ")
@@ -174,9 +175,9 @@ def test_the_command_writes_a_table(option: list[str], columns: tuple[str, ...],
 
 
 def test_shares_are_stored_in_the_profile_of_the_same_model_alone(measured: CorpusWhy, tmp_path: Path) -> None:
-    folder = mv.open_profile("toy").save(tmp_path / "toy")
+    folder = mv.load_profile("toy").save(tmp_path / "toy")
     assert main(["why", "grammar", "--model", "toy", "--most", "2", "--profile", str(folder)]) == 0
-    profile = mv.open_profile(folder)
+    profile = mv.load_profile(folder)
     assert set(profile.tables["why"]["sentences"]) == {2}
     assert corpus_why.found_by(profile.head("L0H3")["why"])[Head(0, 3)].words.partition(" · ")[0].endswith("% position")
     with pytest.raises(SettingError, match="shares are of repeater"):

@@ -20,6 +20,7 @@ JAVASCRIPT = sorted((ROOT / "mha_viz" / "browser").rglob("*.js"))
 TEXTS = [
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "CHANGELOG")),
     *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "benchmarks" / "measured.md",
     *(
         ROOT / "assets" / name
         for name in ("about.md", "examples.json", "questions.json", "small_tasks.json", "tour.json")
@@ -53,7 +54,7 @@ BANNED = (
     Banned(r"Take this figure away", "the button is “Download”", "*Take this figure away*"),
     Banned(
         r"\b([Yy]our|the|link’s) tray\b|\bsets? (one|a head|this head|it) aside\b|\bset aside\b|\bPinned\b",
-        "on screen they are “compared heads”",
+        "on screen they are “My heads”",
         "c sets one aside",
         docs=False,
     ),
@@ -74,7 +75,7 @@ BANNED = (
     Banned(r"\bthe plane shows\b", "say how good the distances are", "the plane shows them roughly"),
     Banned(r"is read, sentence by sentence", "say “is reading”", "MiniLM is read, sentence by sentence"),
     Banned(r"Not what is usual", "say what the default run shows", "Not what is usual: an exception."),
-    Banned(r"asks? for (what|a head|tokens) (is|that are|that is) not there", "say “could not be used”",
+    Banned(r"asks? for (what|a head|tokens) (is|that are|that is) not there", "say “Ignored in this link”",
            "This link asks for what is not there"),
     Banned(r"nothing else to do", "a hypothesis: say “perhaps”", "when they have nothing else to do"),
     Banned(r"\bboth name\b", "say “both measures pick”", "In this row both name “animal”."),

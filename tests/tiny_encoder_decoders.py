@@ -28,7 +28,7 @@ from transformers import (
     T5Tokenizer,
 )
 
-from mha_viz.models.encoder_decoder import EncoderDecoder
+from mha_viz.models.reading.encoder_decoder import EncoderDecoder
 from tests.tiny_models import CORPUS, HEADS, LAYERS, ROBERTA, WIDTH, biases, byte_level, json_of, unigram
 
 ENCODER_LAYERS, ENCODER_HEADS = 2, 2

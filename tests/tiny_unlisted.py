@@ -1,5 +1,5 @@
-"""Small models with random weights of families that have no row in ``mha_viz.models.families``, in folders as from the
-Hub, with tokenizers that are trained on demand."""
+"""Small models with random weights of families that have no row in ``mha_viz.models.families``, in folders as
+from the Hub, with tokenizers that are trained on demand."""
 
 from __future__ import annotations
 

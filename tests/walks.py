@@ -35,6 +35,10 @@ def radio(name: str) -> Act:
     return lambda page: page.get_by_role("radio", name=name, exact=True).first.click()
 
 
+def checks(name: str) -> Act:
+    return lambda page: page.get_by_role("checkbox", name=name, exact=True).check()
+
+
 def menu(label: str, option: str) -> Act:
     """A menu of the drawings, and an option by its text or its value."""
     return lambda page: page.locator("label", has_text=label).locator("select").first.select_option(option)
@@ -97,6 +101,19 @@ def after(first: Act, second: Act) -> Act:
     return act
 
 
+def choosing(act: Act) -> Act:
+    """``act`` in the box *Choose heads*, once that is open."""
+
+    def chosen(page: Page) -> None:
+        box_over = page.get_by_test_id("stPopoverBody")
+        if not box_over.count():
+            button("Choose heads")(page)
+        box_over.wait_for()
+        act(page)
+
+    return chosen
+
+
 def closes_after(act: Act) -> Act:
     """An action in a box that opens over the page: whether that is open is not in the address."""
     return after(act, lambda page: page.keyboard.press("Escape"))
@@ -111,7 +128,7 @@ def slider(page: Page) -> None:
 
 
 def subtract(page: Page) -> None:
-    page.get_by_role("combobox", name="The panel to subtract from").select_option(index=1)
+    page.get_by_role("button", name="Difference of panels 1 and 2").click()
 
 
 def finds(text: str) -> Act:
@@ -242,7 +259,6 @@ ADDED_AGAIN = after(button("Lesson: 1 view", exact=False), closes_after(button("
 DROPPED = after(button("Lesson: 2 views", exact=False), closes_after(button("Remove")))
 RENAMED = after(button("Name of panel 1", exact=False), types("Name of this panel", "first"))
 COMPARED = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L3H1", 0, "mine"], ["L2H4", 0, ""]]}'
-RANKED = "[class*=st-key-wide_effects] .js-plotly-plot >> visible=true"
 NOT_HERE = '{"of": [["The cat sat.", "", "minilm"]], "heads": [["L0H1", 0, ""], ["L9H9", 0, ""]]}'
 OLD = "The animal didn't cross the street because it was too old."
 SECOND_TEXT = "Second text, to compare"
@@ -251,31 +267,37 @@ TWO_STACKS = "A_FOLDER"  # in a path: the folder of a small encoder–decoder, w
 STEP_50 = after(slider, lambda page: expect(slider_of(page)).to_have_attribute("aria-valuetext", "step 50"))
 TRAINING = "/roles?model=toy@400&corpus=folder"  # on a server whose folder has the profiles of two steps
 RUSSIAN = "/?text=Кошка спит на диване, потому что она устала."
-# The walks: a path with its parameters, and the controls that change the address, one after another. Whether known
-# roles are shown does not: the browser remembers it.
+# The walks: a path with its parameters, and the controls that change the address, one after another.
 WALKS: Mapping[str, Mapping[str, Walk]] = {
-    "/?head=L0H2": {"the small tasks": Walk("link:why_heads_differ?experiment", link("Small tasks"))},
     "/": {
         "a sentence": Walk("mha_sentence.read", types("Sentence", "Cats sleep.")),
         "an example": Walk("mha_sentence.example", EXAMPLES),
         "a head": Walk("mha_explorer.view:head", at(".grid canvas", 200, 100)),
-        "a held word": Walk("mha_explorer.view:pin", at(".links canvas", 20, 60)),
-        "links": Walk("mha_explorer.view:links", drawing(menu("Links", "top k per word"))),
+        "a held word": Walk(
+            "mha_explorer.view:pin",
+            drawing(after(checks("Token links"), at(".links canvas", 20, 60))),
+        ),
+        "links": Walk("mha_explorer.view:links", drawing(menu("Links", "top … per word"))),
         "special tokens": Walk("mha_explorer.view:special", drawing(segment("hidden"))),
-        "pieces": Walk("mha_explorer.view:unit", drawing(segment("pieces"))),
+        "pieces": Walk("mha_explorer.view:unit", drawing(segment("tokens"))),
         "colours": Walk("mha_explorer.view:scale", drawing(menu("Colour", "per row"))),
         "another head of the layer": Walk(
             "mha_explorer.view:on",
             drawing(lambda page: page.locator(".heads button[aria-pressed=false]").first.click()),
         ),
+        "known roles": Walk(
+            "mha_explorer.view:roles",
+            drawing(lambda page: page.get_by_role("checkbox", name="Label roles").click()),
+        ),
         "composition": Walk(
-            "mha_explorer.view:arrows", drawing(lambda page: page.get_by_role("checkbox", name="Composition").click())
+            "mha_explorer.view:arrows",
+            drawing(lambda page: page.get_by_role("checkbox", name="Arrows between heads").click()),
         ),
         "a link of two words": Walk(
             "mha_explorer.view:link",
             within("details.more", lambda page: page.locator(".ask select").first.select_option(index=3)),
         ),
-        "a quantity": Walk("mha_explorer.view:shown", drawing(menu("Shown", "norm"))),
+        "a quantity": Walk("mha_explorer.view:shown", drawing(menu("Quantity", "norm"))),
         "heads switched off": Walk("mha_explorer.off", button("Switch off")),
         "a compared head": Walk("mha_explorer.compare", button("+ Compare")),
         "a search": Walk("mha_search.open", finds("L3H1")),
@@ -293,6 +315,8 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "out of the tour": Walk("tour_out", button("Leave the tour")),
         "a card": Walk("mha_explorer.card", lambda page: page.locator(".one .chip button").first.click()),
     },
+    "/?head=L2H8": {"another sentence": Walk("mha_explorer.elsewhere", within_text(".elsewhere button"))},
+    "/?head=L0H2": {"why heads differ": Walk("mha_explorer.why", link("Why do they differ?"))},
     "/?tour=6&head=L3H1&pin=q10": {
         "the end of the tour": Walk("tour_out", button("Finish")),
     },
@@ -303,50 +327,44 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/compare": {
         "a layer": Walk("show", radio("A whole layer")),
-        "a word": Walk("show", radio("A word replaced")),
-        "the map": Walk("show", radio("Map of all heads")),
+        "a word": Walk("show", radio("Swap a word")),
         "similar": Walk("show", radio("Most similar heads")),
         "colours": Walk("mha_compare.view:scale", drawing(menu("Colour scale", "logarithmic"))),
         "special tokens": Walk("mha_compare.view:special", drawing(segment("shown"))),
         "heatmaps": Walk("mha_compare.view:as", drawing(segment("links"))),
-        "links": Walk("mha_compare.view:links", drawing(menu("Links", "top k per word"))),
-        "pieces": Walk("mha_compare.view:unit", drawing(segment("pieces"))),
+        "links": Walk("mha_compare.view:links", drawing(menu("Links", "top … per word"))),
+        "pieces": Walk("mha_compare.view:unit", drawing(segment("tokens"))),
         "two models": Walk("show", radio("Two models")),
         "another model": Walk("with", box("Compare with", "Repeater")),
         "a compared head": Walk(
             "mha_compare.edit:pin", lambda page: page.locator(".panel button", has_text="Compare").first.click()
         ),
-        "another page": Walk("link:?", link("Change on Explore")),
+        "another page": Walk("link:?", link("Edit in Explore")),
     },
     "/compare?show=word": {
         "a held head": Walk("patched_heads", square("patched_heads", "L2H5")),
         "the side of paths": Walk("path", radio("query")),
         "a head that a path begins at": Walk("patched_paths", square("patched_paths", "L1H3")),
-        "a third sentence": Walk("like_", types("Measure how alike both are to a third sentence", "It slept.")),
+        "a third sentence": Walk("like_", types("Measure the similarity of both to a third sentence", "It slept.")),
         "another second sentence": Walk("second", types("Change a word, then press Enter", OLD)),
         "no held head": Walk("patched_heads", square("patched_heads", "L1H3")),
-    },
-    "/compare?show=map": {
-        "a head of the map": Walk("map", mark("map_box")),
-        "a head of the list": Walk("pin_", button("+")),
-        "the way to a head of the list": Walk("link:?head", link("L0H2 (1-3)")),
     },
     f"/compare?show=tray&tray={COMPARED}": {
         "a held word": Walk("mha_compare.view:pin", at(".panel canvas:not(.over)", 120, 120)),
         "a word held in another panel": Walk("mha_compare.view:at", in_the_second_panel),
-        "a difference": Walk("mha_compare.view:diff", drawing(subtract)),
+        "a difference": Walk("mha_compare.view:diff", subtract),
         "no difference": Walk("mha_compare.view:diff", button("Close")),
         "a panel moved right": Walk("mha_compare.edit:move", button("Move right: panel 1")),
         "a panel moved left": Walk("mha_compare.edit:move", button("Move left: panel 2")),
         "a panel twice": Walk("mha_compare.edit:duplicate", button("Duplicate: panel 2")),
         "a name": Walk("mha_compare.edit:rename", RENAMED),
         "a removed panel": Walk("mha_compare.edit:remove", button("Remove", exact=False)),
-        "a quantity": Walk("shown", box("Shown", "norm-weighted")),
+        "a quantity": Walk("shown", box("Quantity", "norm-weighted")),
         "a layer": Walk("show", radio("A whole layer")),
         "a head on its page": Walk("mha_compare.edit:open", button("Open in Explore", exact=False)),
     },
     f"/compare?show=tray&tray={NOT_HERE}": {
-        "a panel that cannot be drawn": Walk("remove_", button("Remove L9H9 from the compared heads")),
+        "a panel that cannot be drawn": Walk("remove_", button("Remove L9H9 from My heads")),
     },
     "/roles": {
         "a kind": Walk("mha_scheme.linked:kinds", KIND),
@@ -385,7 +403,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
     },
     "/roles?model=toy&head=L1H1&level=full": {
         "links that are searched": Walk("search_links", found("Search this head", "search_links", "links match")),
-        "links that are drawn": Walk("draw_links", found("All this head does", "draw_links", "links from")),
+        "links that are drawn": Walk("draw_links", found("Everything this head does", "draw_links", "links from")),
     },
     TRAINING: {
         "a step of the training": Walk(
@@ -393,16 +411,14 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         ),
     },
     RUSSIAN: {
-        "the model of many languages": Walk(
-            "read_multilingual", answered(button("Read it with", exact=False), "Try again")
-        ),
+        "the model of many languages": Walk("read_multilingual", answered(button("Try", exact=False), "Try again")),
         "the model before": Walk("back_to_model", button("Back to MiniLM")),
     },
     "/roles?model=toy": {"a kind": Walk("mha_scheme.linked:kinds", KIND)},
     "/why_heads_differ?experiment=toy": {
         "a step": Walk("mha_player.step", STEP_50),
-        "a training": Walk("lab_trained_", radio("trained on hidden words alone")),
-        "another page": Walk("link:roles?model", link("All roles of this model")),
+        "a training": Walk("lab_trained_", radio("on hidden words alone")),
+        "another page": Walk("link:roles?model", link("Its roles")),
     },
     "/inside_a_head?step=scale&head=L4H3&q=10&k=7": {
         "an earlier head": Walk("why:", within_text(".inside-why:not([hidden]) a"))
@@ -423,7 +439,7 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "another page": Walk("link", link("Roles")),
     },
     "/why_heads_differ?experiment=toy&numbers=1": {
-        "a step on Explore": Walk("link:?model.text", link("Open this step in Explore")),
+        "a step on Explore": Walk("link:?model.text", link("In Explore")),
     },
     "/why_heads_differ?experiment=toy&tour=2": {
         "what comes after it": Walk("link:inside_a_head?head.k.q", link("Go on →")),
@@ -441,49 +457,44 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
         "an experiment": Walk("lab_experiment", radio("Random start")),
         "numbers": Walk("lab_numbers", lambda page: page.get_by_text("Numbers", exact=True).click()),
         "a step": Walk("mha_player.step", slider),
-        "another experiment": Walk("lab_experiment", radio("Cutting")),
-        "another training": Walk("lab_arm_", radio("chunks")),
+        "another experiment": Walk("lab_experiment", radio("Split input")),
+        "another training": Walk("lab_arm_", radio("in full")),
     },
     "/why_heads_differ?experiment=random": {
         "what answers another question": Walk("to_", button("→ Watch two layers")),
+        "a real head": Walk("link:?head.model.pin.text", link("○ L0H2")),
     },
     "/why_heads_differ?experiment=identical&numbers=1": {
-        "a guess": Walk("lab_guess_", played(radio("the heads differ"))),
+        "a guess": Walk("lab_guess_", played(radio("heads differ"))),
         "seeds side by side": Walk("lab_beside", trained(radio("2"))),
         "a run of one's own": Walk("lab_run", trained(after(types("Steps", "20"), button("Run")))),
     },
-    "/?model=toy&off=none&more=1": {
-        "a way": Walk("how", radio("even attention")),
-        "a square": Walk("effects", at(RANKED, 75, 40)),
-        "all on": Walk("all_on", lambda page: page.locator(".st-key-all_on button").click()),
-        "one at random": Walk("at_random", button("One at random")),
-        "a whole layer": Walk("off_layer", box("A whole layer", "L1")),
-        "a head of the menu": Walk("off", box("Heads that are off", "L0H")),
-        "an order": Walk("order", radio("least effect first")),
-        "an order at random": Walk("order", radio("at random")),
-        "another order at random": Walk("reshuffle", button("Another order")),
+    "/?model=toy&off=L0H1": {
+        "a way": Walk("how", choosing(radio("uniform attention"))),
+        "one at random": Walk("at_random", choosing(button("A random head"))),
+        "a whole layer": Walk("off_layer", choosing(box("A whole layer", "L1"))),
+        "all on": Walk("all_on", choosing(lambda page: page.locator(".st-key-all_on button").click())),
+        "a head of the menu": Walk("off", choosing(box("Heads switched off", "L0H"))),
         "a sentence": Walk("mha_sentence.read", types("Sentence", "The cat sleeps .")),
-        "another text": Walk("how", radio("another text")),
-        "the words of the other text": Walk("from", types("The other text, then Enter", "The girl sleeps .")),
+        "another text": Walk("how", choosing(radio("another text"))),
+        "the words of the other text": Walk(
+            "from", types("Type the other text, then press Enter", "The girl sleeps .")
+        ),
+    },
+    "/?model=toy&off=L0H1.L1H1": {
         "every head on": Walk("switch_on", lambda page: page.locator(".st-key-switch_on button").click()),
     },
     "/?model=toy&off=none": {
-        "a guess": Walk("guess", button("Let the toy guess: the dog [MASK] the girl .")),
-        "all numbers": Walk("more", lambda page: page.get_by_text("More: every head").click()),
-        "the vector": Walk("effect", radio("the sentence vector")),
-        "a point": Walk("looks", mark("looks")),
-        "a word to follow": Walk("word_", types("Word to follow", "sees")),
-        "another answer": Walk("want", box("Word", "feeds")),
-        "its heads": Walk("switch_these", button("Switch these off")),
-        "a second text": Walk("second_text_", types(SECOND_TEXT, "the cat sleeps .")),
-        "one text of two": Walk("in", radio("the first")),
-        "all on": Walk("all_on", lambda page: page.locator(".st-key-all_on button").click()),
+        "a guess": Walk("guess", button("Watch a prediction change (toy model)")),
+        "a word to follow": Walk("word_", choosing(types("Word to follow", "sees"))),
+        "a second text": Walk("second_text_", choosing(types(SECOND_TEXT, "the cat sleeps ."))),
+        "one text of two": Walk("in", choosing(radio("the first"))),
     },
-    "/?model=toy&off=L0H1&how=text&from=": {"the end": Walk("ended", button("Switch all heads on"))},
-    "/?model=toy&off=none&more=1&how=mean": {"a bar of the ranking": Walk("ranking", mark("ranking", 3))},
+    "/?model=toy&off=L0H1&how=text&from=": {"the end": Walk("ended", button("Switch all heads back on"))},
     "/why_heads_differ?experiment=tasks": {
         "a task": Walk("small_task", radio("2")),
         "an answer": Walk("small_answer", lambda page: page.locator(".st-key-small_answer button").first.click()),
+        "the task after it": Walk("mha_player.next", lambda page: page.locator(".mha-player .next").click()),
         "another task": Walk("small_task", radio("1")),
         "a head of a task": Walk("link:?head.model.text", link("in Explore")),
     },
@@ -503,7 +514,6 @@ WALKS: Mapping[str, Mapping[str, Walk]] = {
 # What is opened before a walk begins: whether it is open is not in the address.
 FIRST: Mapping[str, Act] = {
     "/compare?show=word": unfolds("Which heads carry the difference?"),
-    "/?model=toy&off=none&more=1&how=mean": unfolds("All heads, ranked"),
     "/why_heads_differ?experiment=random": unfolds("Are layers parallel"),
     "/why_heads_differ?experiment=count": unfolds("What does it cost"),
     "/why_heads_differ?experiment=cut": unfolds("Is a head like a kernel"),

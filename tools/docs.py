@@ -1,4 +1,5 @@
-"""Hooks of `make docs`: figures are drawn by the code beside them, help texts are printed by the command itself."""
+"""Hooks of `make docs`: figures are drawn by the code beside them, help texts are printed by the command itself, and
+settings are listed from their table."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COPIES = {"security.md": "SECURITY.md", "changes.md": "CHANGELOG.md"}  # pages outside docs/
 WITH_FIGURES = ("gallery.md",)
-WITH_CORPORA = ("python.md", "command-line.md", "numbers.md", "toy.md")  # their blocks name files of the reader's
+WITH_CORPORA = ("python.md", "command-line.md", "other-libraries.md", "toy.md")  # their blocks need files or variables
 COMMANDS = "reference/commands.md"  # the site adds the help texts to it
+FIGURES = "reference/figures.md"  # the site adds the table of settings to it
 ROLES = re.compile(r":(?:meth|func|class|mod):(?=<code>)")
 ELSEWHERE = re.compile(r'<(?:script|img|iframe|link)\b(?![^>]*rel="canonical")[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
 
@@ -61,13 +63,15 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Draw the figures of a gallery and add the help texts to the page of commands; point links that leave docs/ at the
-    pages made here."""
+    """Draw the figures of a gallery, add the help texts to the page of commands and the settings to that of figures;
+    point links that leave docs/ at the pages made here."""
     for copy, name in COPIES.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({copy}", markdown)
-    markdown = markdown.replace("](docs/hosting.md", "](hosting.md")
+    markdown = markdown.replace("](docs/", "](")
     if page.file.src_uri == COMMANDS:
         return f"{markdown}\n{commands()}"
+    if page.file.src_uri == FIGURES:
+        return f"{markdown}\n## Settings\n\n{settings()}"
     return _drawn(markdown, config, files) if page.file.src_uri in WITH_FIGURES else markdown
 
 
@@ -108,6 +112,21 @@ def commands() -> str:
     with mock.patch.dict(os.environ, COLUMNS="100"):  # the same width for everybody
         helps = [f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n" for parser in _all_parsers(parser())]
     return "\n".join(helps)
+
+
+def settings() -> str:
+    """Write the table of the settings of figures: values, default, what each does, and the figures that take it."""
+    from mha_viz.view.settings import OPTIONS
+
+    lines = ["| setting | values | default | what it does | figures |", "|---|---|---|---|---|"]
+    for name, setting in OPTIONS.items():
+        listed = ", ".join(f"`{value}`" for value in setting.listed())
+        kinds = (f"{kind} (on its page)" if setting.is_only_on_page(kind) else kind for kind in setting.kinds)
+        default = f"`{setting.default}`" if setting.default else "none"
+        if setting.not_shares:
+            default += f", or `{setting.not_shares}` for numbers that are not shares of 1"
+        lines.append(f"| `{name}` | {listed or setting.expected} | {default} | {setting.help} | {', '.join(kinds)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _all_parsers(parser: Any) -> Iterator[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 import mha_viz
 from mha_viz.files.assets import asset
-from mha_viz.models import catalog
+from mha_viz.models.getting import catalog
 
 
 def main() -> None:

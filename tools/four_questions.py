@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 
 import mha_viz as mv
-from mha_viz import figure
-from mha_viz.models import catalog
+from mha_viz import figures
+from mha_viz.models.getting import catalog
 
 TEXT = "The animal didn't cross the street because it was too tired."
 TITLE = "What does an attention head look at?"
@@ -48,7 +48,7 @@ def main(folder: Path, address: str = "") -> None:
         panels, folder, live=model, pin=f"q{pronoun}", title=TITLE, introduction=INTRODUCTION, remarks=remarks
     )
     page /= "index.html"
-    figure.grid(reading, width_mm=CARD_MM).save(folder / CARD, dpi=CARD_DPI)
+    figures.grid(reading, width_mm=CARD_MM).save(folder / CARD, dpi=CARD_DPI)
     picture = f"{address.rstrip('/')}/{CARD}" if address else CARD
     facts = {"title": TITLE, "description": INTRODUCTION, "type": "website", "image": picture}
     tags = "".join(f'<meta property="og:{name}" content="{escape(value)}">\n' for name, value in facts.items())

@@ -152,8 +152,8 @@ def undivided(d_model: int, heads: int, least: int = 1, most: int = MOST_HEADS) 
         return None
     near = sorted(sorted(divisors(d_model, least, most), key=lambda h: abs(h - heads))[:4])
     return SettingError(
-        f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would be left over.",
-        f"Take h = {', '.join(map(str, near))}, or another d_model.",
+        f"{heads} heads cannot share {d_model} dimensions equally: {d_model % heads} would remain.",
+        f"Choose h = {', '.join(map(str, near))}, or another d_model.",
     )
 
 
@@ -164,4 +164,4 @@ def divisors(d_model: int, least: int = 1, most: int = MOST_HEADS) -> list[int]:
 
 def _check(name: str, value: int, most: int) -> None:
     if not 1 <= value <= most:
-        raise SettingError(f"{name} is {value}.", f"Take a whole number from 1 to {most:,}.")
+        raise SettingError(f"{name} is {value}.", f"Give a whole number from 1 to {most:,}.")

@@ -1,4 +1,4 @@
-"""How different heads are: the Jensen–Shannon divergence of their rows, in nats, and a map of heads based on it.
+"""How different heads are: the Jensen–Shannon divergence of their rows, in nats.
 
 JS(p, q) = H((p + q) / 2) − (H(p) + H(q)) / 2 with H the entropy in nats: 0 for equal rows, ln 2 = 0.693 for rows that
 share no key (Lin 1991; of attention heads, Clark et al. 2019, section 6). Mean over all rows.
@@ -7,7 +7,6 @@ share no key (Lin 1991; of attention heads, Clark et al. 2019, section 6). Mean 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,25 +71,16 @@ def per_head(first: Attention, second: Attention) -> FloatMatrix:
     return nats
 
 
-def between_heads(attention: Attention) -> FloatMatrix:
-    """[head, head]: the divergence of every two heads of a reading, with the heads in the order L0H0, L0H1, …
-
-    Symmetric with zeros on the diagonal. Logarithms are float32, sums float64: exact to 1e-6.
-    """
-    count = attention.layers * attention.heads
-    flat = attention.weights.reshape(count, -1)  # [head, query · key]
-    entropies = _entropies(flat)
-    distances = np.zeros((count, count))
-    for i in range(count - 1):
-        distances[i, i + 1 :] = _apart(flat, entropies, i, len(attention.queries))[i + 1 :]
-    symmetric: FloatMatrix = distances + distances.T
-    return symmetric
-
-
 def from_head(attention: Attention, head: Head) -> FloatSums:
-    """[head]: the divergence of every head of a reading from ``head``: one row of :func:`between_heads`."""
+    """Return [head]: the divergence of every head of a reading, in the order L0H0, L0H1, …, from ``head``, in nats.
+
+    Logarithms are float32, sums float64: exact to 1e-6.
+    """
     flat = attention.weights.reshape(attention.layers * attention.heads, -1)  # [head, query · key]
-    return _apart(flat, _entropies(flat), attention.place(head), len(attention.queries))
+    entropies, place = _entropies(flat), attention.place(head)
+    apart = jensen_shannon(_entropies(flat, flat[place]), entropies, entropies[place]) / len(attention.queries)
+    apart[place] = 0  # from itself
+    return apart
 
 
 def across(first: Weights, second: Weights) -> FloatMatrix:
@@ -101,13 +91,6 @@ def across(first: Weights, second: Weights) -> FloatMatrix:
     flat, other = first.reshape(len(first), -1), second.reshape(len(second), -1)  # [head, query · key]
     entropies = _entropies(other)
     return np.stack([jensen_shannon(_entropies(other, rows), entropies, entropy(rows)) for rows in flat])
-
-
-def _apart(flat: Weights, entropies: FloatSums, head: int, rows: int) -> FloatSums:
-    """[head]: the divergence of the heads in ``flat`` [head, query · key] from one of them; 0 from itself."""
-    apart = jensen_shannon(_entropies(flat, flat[head]), entropies, entropies[head]) / rows
-    apart[head] = 0
-    return apart
 
 
 def _entropies(flat: Weights, other: Weights | None = None) -> FloatSums:
@@ -192,38 +175,3 @@ def nearest(distances: FloatSums, head: int, count: int) -> list[int]:
     the distances from it."""
     order = np.argsort(distances, kind="stable")
     return [int(other) for other in order if other != head][:count]
-
-
-def farthest(distances: FloatMatrix, head: int, count: int) -> list[int]:
-    """The ``count`` heads least similar to head number ``head``, farthest first."""
-    order = np.argsort(-distances[head], kind="stable")
-    return [int(other) for other in order if other != head][:count]
-
-
-class Map(NamedTuple):
-    """Heads in the plane: ``points`` [head, xy], centred; ``stress`` (Kruskal's stress 1) says how much of the
-    distances a plane cannot show: 0 means nothing, above 0.2 much."""
-
-    points: FloatMatrix
-    stress: float
-
-
-def plane(distances: FloatMatrix) -> Map:
-    """Metric multidimensional scaling: points whose distances approximate ``distances``. The result is the same in
-    every call."""
-    from sklearn.manifold import MDS  # takes 1.6 s, so imported only here
-
-    scaling = MDS(
-        n_components=2,
-        metric="precomputed",
-        n_init=1,
-        init="classical_mds",  # Torgerson's solution: a good start, and deterministic
-        normalized_stress=False,
-    )
-    points = np.asarray(scaling.fit_transform(distances), np.float64)
-    points = points - points.mean(axis=0)
-    points = points @ np.linalg.svd(points, full_matrices=False)[2].T  # widest from left to right, as pages are
-    drawn = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
-    total = float((distances**2).sum())
-    stress = float(np.sqrt(((drawn - distances) ** 2).sum() / total)) if total else 0.0
-    return Map(points, stress)

@@ -68,12 +68,12 @@ def spans(table: pd.DataFrame) -> list[SentenceSpan]:
 def examples(table: pd.DataFrame, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
     """The cases of a table ``evidence`` whose sentences are available and long enough."""
     cells = (dict(zip(table.columns, line, strict=True)) for line in table.itertuples(index=False, name=None))
-    cases = (_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)
+    cases = (as_example(case, sentences.get((int(case["first"]), int(case["last"])))) for case in cells)
     return tuple(example for example in cases if example is not None)
 
 
-def _example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | None:
-    """A row of the table with its sentence; None if the sentence is missing or too short."""
+def as_example(case: Mapping[str, Any], sentence: Sentence | None) -> Example | None:
+    """Return a row of the table with its sentence; None if the sentence is missing or too short."""
     word, answer = int(case["word"]), int(case["answer"])
     if sentence is None or not 0 <= word < len(sentence.words):
         return None
@@ -86,11 +86,8 @@ def examples_table(shown: Sequence[Example]) -> pd.DataFrame:
     """One row per example, with the columns COLUMNS: words as text, several right answers separated by " / "."""
     import pandas as pd
 
-    return pd.DataFrame([_cells(example) for example in shown], columns=list(COLUMNS))
-
-
-def _cells(example: Example) -> tuple[Any, ...]:
-    gold = " / ".join(map(example.form, example.gold))
-    words = example.form(example.word), example.form(example.answer), gold
-    numbers = example.right, example.weight
-    return (example.role, example.detail, example.kind, *numbers, *words, " ".join(example.sentence.forms))
+    rows: list[tuple[Any, ...]] = []
+    for one in shown:
+        words = one.form(one.word), one.form(one.answer), " / ".join(map(one.form, one.gold))
+        rows.append((one.role, one.detail, one.kind, one.right, one.weight, *words, " ".join(one.sentence.forms)))
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.clusters import grouped
-from mha_viz.analysis.described import KIND_OF
 from mha_viz.analysis.rules import EVEN, FLOOR, RULES, Numbers, RuleText, matrices, prediction
+from mha_viz.analysis.shipped import KIND_OF
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.conllu import as_conllu, read_conllu
 from mha_viz.corpus.treebank import Sentence
@@ -41,6 +40,13 @@ LINKS = (
     *("same_form", "number", "sentence"),
 )
 GROUPS = ("group", "share", "links", "kind", "common", "pairs", *(f"tenth_{number + 1}" for number in range(TENTHS)))
+
+DistanceMatrix = npt.NDArray[np.float64]  # [point, point]
+GroupNumbers = npt.NDArray[np.intp]  # [point]: the number of its group
+
+MOST_GROUPS = 6
+LEAST_SILHOUETTE = 0.05  # groups that are less apart are one; in many dimensions, all distances are nearly equal
+MOVES = 50
 
 
 class LinkSample:
@@ -72,6 +78,17 @@ class LinkSample:
         self._times = np.where(earlier, times, self._times)
         self._weights = np.where(earlier, weights, self._weights)
         self._places = np.where(earlier, places, self._places)
+
+    def rows(self) -> Numbers:
+        """Return [draw, 5]: the time, the weight, the number of the sentence, the query and the key."""
+        return np.stack([self._times, self._weights, *self._places], axis=1)
+
+    @classmethod
+    def of_rows(cls, rows: Numbers) -> LinkSample:
+        """Return the sample with these :meth:`rows`."""
+        sample = cls(len(rows))
+        sample._join(rows[:, 0], rows[:, 1].astype(np.float32), rows[:, 2:].T.astype(np.intp))
+        return sample
 
     def __iter__(self) -> Iterator[tuple[float, int, int, int]]:
         """Weight, number of the sentence, query and key of each link, the strongest first."""
@@ -168,7 +185,14 @@ class LinkGroups:
         import pandas as pd
 
         named = {link: group.name for group in self.groups for link in group.links}
-        return pd.DataFrame([_row(link, named[at]) for at, link in enumerate(self.links)], columns=list(LINKS))
+        rows: list[tuple[Any, ...]] = []
+        for at, link in enumerate(self.links):
+            rule = RULES[link.rule].name if link.rule >= 0 else ""
+            ends = link.query.form, link.key.form, link.query.pos, link.key.pos
+            start = link.weight, link.predicted, link.tenth + 1, named[at], rule
+            sentence = " ".join(link.sentence.forms)
+            rows.append((*start, *ends, link.distance, link.same_form, link.number, sentence))
+        return pd.DataFrame(rows, columns=list(LINKS))
 
     def table_of_groups(self) -> pd.DataFrame:
         """One row per group, with GROUPS, the largest first."""
@@ -188,14 +212,7 @@ class LinkGroups:
         return f"LinkGroups({self.model} {self.head} on {self.corpus}, {len(self.links)} links: {shares})"
 
 
-def _row(link: DrawnLink, group: str) -> tuple[Any, ...]:
-    rule = RULES[link.rule].name if link.rule >= 0 else ""
-    ends = link.query.form, link.key.form, link.query.pos, link.key.pos
-    start = link.weight, link.predicted, link.tenth + 1, group, rule
-    return (*start, *ends, link.distance, link.same_form, link.number, " ".join(link.sentence.forms))
-
-
-def drawn_links(sample: LinkSample, texts: Sequence[tuple[int, RuleText]], shares: Numbers) -> list[DrawnLink]:
+def drawn_links(sample: LinkSample, texts: Mapping[int, tuple[int, RuleText]], shares: Numbers) -> list[DrawnLink]:
     """The links of a sample with the rules that take them. ``texts``: by the number that the sample has of them, with
     the number of the sentence; ``shares``: of one head, [class, 1, rule]."""
     drawn, predicted = list(sample), dict[int, _Predicted]()
@@ -253,16 +270,12 @@ def _group(links: Sequence[DrawnLink], members: list[int], rule: int = -1) -> Li
     name = RULES[rule].name if rule >= 0 else ", ".join(pair for pair, _ in pairs)
     kind = KIND_OF[RULES[rule].kind] if rule >= 0 else UNEXPLAINED
     tenths = np.bincount([link.tenth for link in some], minlength=TENTHS)
-    share = len(members) / len(links)
-    return LinkGroup(name, kind, share, tuple(members), pairs, tuple(_in_common(some)), tuple(tenths.tolist()))
-
-
-def _in_common(links: Sequence[DrawnLink]) -> Iterator[str]:
-    """What at least a quarter of the links, and three of them, have in common, in words."""
-    for describe in TRAITS:
-        trait, count = Counter(map(describe, links)).most_common(1)[0]
-        if trait and count >= max(LEAST_COMMON, COMMON * len(links)):
-            yield f"{trait} ({count} of {len(links)})"
+    share, common = len(members) / len(links), list[str]()
+    for describe in TRAITS:  # what at least a quarter of the links, and three of them, have in common
+        trait, count = Counter(map(describe, some)).most_common(1)[0]
+        if trait and count >= max(LEAST_COMMON, COMMON * len(some)):
+            common.append(f"{trait} ({count} of {len(some)})")
+    return LinkGroup(name, kind, share, tuple(members), pairs, tuple(common), tuple(tenths.tolist()))
 
 
 def _kinds(link: DrawnLink) -> str:
@@ -330,7 +343,7 @@ def packed(groups: LinkGroups) -> dict[str, Any]:
     return {
         "facts": [groups.model, list(groups.head), groups.corpus, groups.sentences],
         "links": [[*link[:4], [*link.query], [*link.key], link.number] for link in groups.links],
-        "groups": [[*group] for group in map(_values, groups.groups)],
+        "groups": [[getattr(group, field.name) for field in fields(group)] for group in groups.groups],
         "points": {method: points.tolist() for method, points in groups.points.items()},
         "numbers": list(sentences),
         "text": as_conllu(list(sentences.values())),
@@ -353,5 +366,40 @@ def unpacked(values: Mapping[str, Any]) -> LinkGroups:
     return LinkGroups(model, Head(*head), corpus, count, links, groups, points)
 
 
-def _values(group: LinkGroup) -> tuple[Any, ...]:
-    return tuple(getattr(group, field.name) for field in fields(group))
+def medoids(distances: DistanceMatrix, count: int) -> list[int]:
+    """The points in the middle of at most ``count`` groups; fewer if no more points differ."""
+    middle = [int(distances.sum(axis=0).argmin())]
+    while len(middle) < count and (nearest := distances[:, middle].min(axis=1)).any():
+        middle.append(int(np.minimum(distances, nearest[:, None]).sum(axis=0).argmin()))
+    for _ in range(MOVES):
+        labels = distances[:, middle].argmin(axis=1)
+        groups = [np.flatnonzero(labels == number) for number in range(len(middle))]
+        moved = [int(group[distances[np.ix_(group, group)].sum(axis=0).argmin()]) for group in groups]
+        if moved == middle:
+            break
+        middle = moved
+    return middle
+
+
+def silhouette(distances: DistanceMatrix, labels: GroupNumbers) -> float:
+    """The mean over points of (b − a) / max(a, b), −1…1, with a the mean distance to the others of its group and b that
+    to the nearest other group; 0 for a point that is alone (Rousseeuw 1987). ``labels``: two groups or more."""
+    member = np.eye(labels.max() + 1)[labels]  # [point, group]
+    sums, sizes = distances @ member, member.sum(axis=0)
+    alone = sizes[labels] == 1
+    a = sums[member > 0] / np.maximum(sizes[labels] - 1, 1)
+    b = np.where(member > 0, np.inf, sums / sizes).min(axis=1)
+    widest = np.maximum(a, b)
+    widths = np.divide(b - a, widest, out=np.zeros(len(labels)), where=(widest > 0) & ~alone)
+    return float(widths.mean())
+
+
+def grouped(distances: DistanceMatrix, most: int = MOST_GROUPS) -> GroupNumbers:
+    """The group of each point: of two to ``most`` groups the number with the largest silhouette, or one if that is
+    under LEAST_SILHOUETTE."""
+    best, result = LEAST_SILHOUETTE, np.zeros(len(distances), np.intp)
+    for count in range(2, min(most, len(distances) - 1) + 1):
+        labels = distances[:, medoids(distances, count)].argmin(axis=1)
+        if labels.any() and (width := silhouette(distances, labels)) > best:
+            best, result = width, labels
+    return result

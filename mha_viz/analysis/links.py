@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mha_viz.analysis.syntax import Relations
 from mha_viz.attention import Head
 from mha_viz.corpus.conllu import read_conllu
 from mha_viz.corpus.treebank import Corpus, Sentence, Word
@@ -68,21 +69,19 @@ class Conditions(NamedTuple):
             and _is_relation(word, getattr(self, f"{end}_relation", ""))
         )
 
-    def check(self, corpus: Corpus) -> None:
+    def check(self, corpus: Corpus, relations: Relations) -> None:
         """Raise CorpusError if the corpus lacks the annotation that the conditions need, or a relation or part of
-        speech that they name."""
+        speech that they name. ``relations``: the labels that it has."""
         wanted = {name for name, value in self._asdict().items() if value and not name.endswith("_word")}
         wanted |= {name for name in ("dependent_word", "governor_word") if getattr(self, name)}
-        tagged = corpus.has_trees or any(word.upos for sentence in corpus.sentences for word in sentence.words)
+        tagged = corpus.has_trees or any(relations.upos)
         needs_tree = wanted - {"query_pos", "key_pos"}
         for missing, what in ((not corpus.has_trees and needs_tree, "dependencies"), (not tagged and wanted, "tags")):
             if missing:
                 name = min(missing)
                 raise CorpusError(f"{corpus.name} has no {what}, so {name} cannot be looked for.", "Give CoNLL-U.")
-        words = [word for sentence in corpus.sentences for word in sentence.words]
-        relations = {name for word in words if word.head is not None for name in (word.relation, word.base)}
-        self._check_names(corpus, "_pos", {word.upos.casefold(): word.upos for word in words if word.upos})
-        self._check_names(corpus, "relation", {name: name for name in relations})
+        self._check_names(corpus, "_pos", {tag.casefold(): tag for tag in relations.upos if tag})
+        self._check_names(corpus, "relation", {name: name for name in (*relations.names, *relations.bases)})
 
     def _check_names(self, corpus: Corpus, ending: str, names: Mapping[str, str]) -> None:
         for field, value in self._asdict().items():
@@ -140,14 +139,19 @@ class Search:
     matching_sentences: int
     sentences_read: int
     sentences: int
-    counts: Mapping[tuple[str, str, str, str], int]
+    counts: Mapping[tuple[str, ...], int]
 
     def table(self) -> pd.DataFrame:
         """The links, one row each: the weight by words, query, key, their parts of speech, the relation and direction
         of the dependency that the link coincides with, the number of the sentence, and the sentence."""
         import pandas as pd
 
-        return pd.DataFrame([_row(link) for link in self.links], columns=list(COLUMNS))
+        rows: list[tuple[Any, ...]] = []
+        for link in self.links:
+            query, key = (link.sentence.words[word] for word in (link.query, link.key))
+            forms = " ".join(link.sentence.forms)
+            rows.append((link.weight, query.form, key.form, query.upos, key.upos, *link.relation, link.number, forms))
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def table_of_counts(self) -> pd.DataFrame:
         """How many links meet the conditions, by parts of speech, relation and direction; most frequent first."""
@@ -159,12 +163,6 @@ class Search:
 
     def __repr__(self) -> str:
         return f"Search({self.model} {self.head} on {self.corpus}, {self.matches} links)"
-
-
-def _row(link: Link) -> tuple[Any, ...]:
-    query, key = (link.sentence.words[word] for word in (link.query, link.key))
-    forms = " ".join(link.sentence.forms)
-    return (link.weight, query.form, key.form, query.upos, key.upos, *link.relation, link.number, forms)
 
 
 # ---- As JSON, for another process ----------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ class HeadMatches:
         chance, as heads that share nothing are, and KeyError for a head without any: the other run may have too few."""
         pair = {pair.head: pair for pair in self.pairs}[head]
         if not pair.closer_than_chance:
-            problem = f"{head} of {self.one} and {pair.other} of {self.other} are no closer than chance, so no match."
+            problem = f"{head} of {self.one} and {pair.other} of {self.other} are no closer than chance: no match."
             raise SettingError(problem, "All pairs, with how close they are, are in pairs and in table().")
         return pair.other
 
@@ -140,7 +140,7 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
     matched heads have it, if they are closer than chance (:class:`HeadMatch`). Raises SettingError for less than two
     profiles, and for other matches than these.
 
-    >>> mv.in_runs([mv.open_profile("toy"), mv.open_profile("toy")])["runs"].unique().tolist()
+    >>> mv.roles.in_runs([mv.load_profile("toy"), mv.load_profile("toy")])["runs"].unique().tolist()
     [2]
     """
     import pandas as pd
@@ -148,7 +148,12 @@ def in_runs(profiles: Sequence[Profile], matched: Sequence[HeadMatches] = ()) ->
     check_each(profiles, Profile, *PROFILE)
     if len(profiles) < 2:
         raise SettingError("In how many runs a role is found takes two profiles or more.", "Give a list of them.")
-    names = [_first_names(matches) for matches in _checked(profiles, matched)]
+    names: list[
+        dict[Head, tuple[int, Head]]
+    ] = [  # the head of run 0 for each that is matched with one, closer than chance
+        {pair.other: (0, pair.head) for pair in matches.pairs if pair.closer_than_chance} if matches is not None else {}
+        for matches in _checked(profiles, matched)
+    ]
     heads: dict[tuple[Any, ...], list[list[str]]] = {}
     for run, profile in enumerate(profiles):
         for finding in profile.findings():
@@ -169,14 +174,9 @@ def _checked(profiles: Sequence[Profile], matched: Sequence[HeadMatches]) -> lis
     """The matches of each run, None for the first; nothing without any. Raises SettingError."""
     if not matched:
         return []
-    check_each(matched, HeadMatches, "a match of heads", "Give what mv.match_heads(…) returned.")
+    check_each(matched, HeadMatches, "a match of heads", "Give what mv.roles.match_heads(…) returned.")
     pairs, expected = ([(one.one, one.other) for one in matched], [(profiles[0].model, p.model) for p in profiles[1:]])
     if pairs != expected:
         wanted = ", ".join(f"match_heads({first!r}, {other!r})" for first, other in expected)
         raise SettingError("These are the matches of other models than those of the profiles.", f"Give [{wanted}].")
     return [None, *matched]
-
-
-def _first_names(matches: HeadMatches | None) -> dict[Head, tuple[int, Head]]:
-    """The head of the first run, which is number 0, for each head that is matched with one, closer than chance."""
-    return {} if matches is None else {pair.other: (0, pair.head) for pair in matches.pairs if pair.closer_than_chance}

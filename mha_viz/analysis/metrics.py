@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,13 @@ import numpy.typing as npt
 from mha_viz.analysis.distance import entropy as nats_of
 from mha_viz.analysis.reduce import Batch, Counts, FloatSums, Ordinary, Running, largest_ordinary
 from mha_viz.attention import Attention, Weights
+from mha_viz.attention.shown import named_in
 from mha_viz.attention.tensors import each_layer
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.text import TokenizedText, is_punctuation
+from mha_viz.view.quantities import QUANTITIES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEASURES = "measures"  # the table of those that a profile has no other table for
 PerHead = npt.NDArray[np.float64]  # [layer, head]
@@ -176,12 +180,11 @@ def over_corpus() -> list[Metric]:
 def summed(readings: Sequence[Attention]) -> Running:
     """For each metric of :func:`over_corpus`, by name: [2, head], its sum over the readings for which it is defined,
     and their number. Heads are in the order L0H0, L0H1, …"""
-    return {metric.name: _summed([metric.measure(reading) for reading in readings]) for metric in over_corpus()}
-
-
-def _summed(values: Sequence[PerHead]) -> FloatSums:
-    of_heads = np.reshape(values, (len(values), -1))
-    return np.stack((np.nansum(of_heads, axis=0), np.isfinite(of_heads).sum(axis=0)))
+    sums: dict[str, FloatSums] = {}
+    for metric in over_corpus():
+        of_heads = np.reshape([metric.measure(reading) for reading in readings], (len(readings), -1))
+        sums[metric.name] = np.stack((np.nansum(of_heads, axis=0), np.isfinite(of_heads).sum(axis=0)))
+    return sums
 
 
 # ---- Position, delimiters and entropy over a corpus -----------------------------------------------------------------
@@ -223,7 +226,7 @@ class Patterns:
         """Add a batch. ``nats`` [head]: the sum of the entropies of all its rows, from :meth:`Distances.add`."""
         ordinary = batch.ordinary
         sentences, n = batch.weights.shape[1], len(ordinary)
-        words = _words(batch)
+        words = np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
         for at, offset in enumerate(OFFSETS):
             mass, rows = summed_mass_at(batch.weights, ordinary, offset)
             self.sums["mass"][:, at] += mass
@@ -248,7 +251,7 @@ class Patterns:
 
 
 def on_delimiters(sums: Running) -> tuple[FloatSums, FloatSums]:
-    """[head, detail] and, of even attention, [detail]: the mean weight on each of ON_DELIMITERS, from the sums of
+    """[head, detail] and, of uniform attention, [detail]: the mean weight on each of ON_DELIMITERS, from the sums of
     :class:`Patterns`; on BOTH it is the sum of those on the special tokens."""
     mass, even = (share(sums[name], sums["rows"]) for name in ("delimiter", "even_delimiter"))
     together, even_together = (values[..., :2].sum(axis=-1, keepdims=True) for values in (mass, even))
@@ -279,10 +282,6 @@ def mass_in_word_at(weights: Weights, words: npt.NDArray[np.intp], offset: int) 
     same = (queries == keys) & (queries >= 0)  # [sentence, row]
     mass = np.vecdot(np.diagonal(weights, offset, 2, 3), same.astype(np.float32))  # [head, sentence]
     return mass.sum(axis=1, dtype=np.float64), int(same.sum())
-
-
-def _words(batch: Batch) -> npt.NDArray[np.intp]:
-    return np.array([[-1 if word is None else word for word in pieces.words] for pieces in batch.pieces], np.intp)
 
 
 def counted_maxima_at(
@@ -344,3 +343,37 @@ def _added(mass: Weights) -> FloatSums:
     """The sums [head] of [head, sentence, query, key]."""
     added: FloatSums = mass.sum(axis=(1, 2, 3), dtype=np.float64)
     return added
+
+
+def table_of(attention: Attention) -> pd.DataFrame:
+    """One row per head, named "L0H0" and so on, or per layer of rollout, "L0": its layer, its head, every metric and
+    ``normalised_entropy``."""
+    import pandas as pd
+
+    heads = attention.every_head()
+    measured = measure_all(attention) | {"normalised_entropy": normalised_entropy(attention)}
+    columns = {"layer": [head.layer for head in heads], "head": [head.head for head in heads]}
+    return pd.DataFrame(
+        columns | {name: values.ravel() for name, values in measured.items()},
+        index=pd.Index([named_in(attention.quantity, head) for head in heads], name="name"),
+        columns=("layer", "head", *METRICS, "normalised_entropy"),
+    )
+
+
+def averages(measured: Sequence[Mapping[str, PerHead]]) -> dict[str, PerHead]:
+    """Means over several readings, [layer, head] for each measure. Each reading counts once, whatever its length; a
+    reading in which a measure is not defined does not count for that measure. ``measured``: the results of
+    ``measure_all``."""
+    means: dict[str, PerHead] = {}
+    for name in measured[0] if measured else ():
+        values = np.stack([one[name] for one in measured])  # [reading, layer, head]
+        counted = (~np.isnan(values)).sum(axis=0)
+        means[name] = np.where(counted > 0, np.nansum(values, axis=0) / np.maximum(counted, 1), np.nan)
+    return means
+
+
+def normalised_entropy(attention: Attention) -> PerHead:
+    """The entropy divided by that of uniform attention, ln(keys): 0 if all weight is on one token, 1 if it is spread
+    evenly; NaN with a single key."""
+    keys = len(attention.keys)
+    return METRICS["entropy"].measure(attention) / (math.log(keys) if keys > 1 else math.nan)

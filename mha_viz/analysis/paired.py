@@ -57,7 +57,12 @@ class PairedDifferences(tuple[PairedDifference, ...]):
         """One row per pair, with COLUMNS; layers and heads counted from 0."""
         import pandas as pd
 
-        return pd.DataFrame([_cells(pair) for pair in self], columns=list(COLUMNS))
+        rows: list[tuple[object, ...]] = []
+        for pair in self:
+            heads = (pair.one.model, *pair.one.head, pair.other.model, *pair.other.head)
+            measured = (pair.n, pair.documents, pair.accuracy, pair.other_accuracy, pair.difference, *pair.interval)
+            rows.append((pair.relation, pair.direction, *heads, *measured))
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -84,9 +89,3 @@ def difference(
     accuracies = (both + alone) / n, (both + other_alone) / n
     over = with_cases(outcomes.sum(axis=1))
     return PairedDifference(relation, direction, *heads, n, over, *accuracies, documents.of_difference(outcomes))
-
-
-def _cells(pair: PairedDifference) -> tuple[object, ...]:
-    heads = (pair.one.model, *pair.one.head, pair.other.model, *pair.other.head)
-    measured = (pair.n, pair.documents, pair.accuracy, pair.other_accuracy, pair.difference, *pair.interval)
-    return (pair.relation, pair.direction, *heads, *measured)

@@ -11,7 +11,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,10 +35,19 @@ from mha_viz.analysis.findings import (
 )
 from mha_viz.analysis.metrics import BOTH, ON_DELIMITERS
 from mha_viz.attention import AnyHead, Head
-from mha_viz.errors import PATH, CorpusError, CorpusMissing, EvidenceMissingWarning, ExportError, check_kind, warn
+from mha_viz.errors import (
+    PATH,
+    CorpusError,
+    CorpusMissing,
+    EvidenceMissingWarning,
+    ExportError,
+    SettingError,
+    check_kind,
+    warn,
+)
 from mha_viz.files import whole_file
 from mha_viz.files.assets import asset
-from mha_viz.files.seals import sealed, unsealed
+from mha_viz.files.digests import sealed, unsealed
 from mha_viz.files.tables import as_csv, as_written, from_csv
 from mha_viz.heads import every_head
 from mha_viz.model_names import ModelName
@@ -216,7 +226,7 @@ class Profile:
         return examples_table(self.examples(head, role))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the profile to a folder, from which ``mha_viz.open_profile`` reads an equal one, and return its path.
+        """Write the profile to a folder, from which ``mha_viz.load_profile`` reads an equal one, and return its path.
         Raises ExportError."""
         check_kind(folder, *PATH)
         self.write(Path(folder))
@@ -286,7 +296,7 @@ def read_findings(folder: Path) -> tuple[Finding, ...]:
         columns = [HEADINGS["position"].index(name) for name in WITHIN]
         return with_words(findings, [[line[at] for at in columns] for line in lines["position"]])
     except (OSError, KeyError, ValueError, TypeError) as error:
-        raise CorpusError(f"{folder} holds no roles that can be read: {error}.", REMAKE) from error
+        raise CorpusError(f"{folder} holds no readable roles: {error}.", REMAKE) from error
 
 
 def read_lines(folder: Path, *tables: str) -> dict[str, list[list[str]]]:
@@ -313,7 +323,7 @@ def read_profile(folder: Path) -> Profile:
         names = [name for name in (FACTS, SENTENCES, *_every_table()) if (folder / name).is_file()]
         return profile_of({name: (folder / name).read_bytes().decode() for name in names})
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{folder} holds no profile that can be read: {error}.", REMAKE) from error
+        raise CorpusError(f"{folder} holds no readable profile: {error}.", REMAKE) from error
 
 
 def profile_folder(name: str | os.PathLike[str]) -> Path:
@@ -411,3 +421,25 @@ def _places(table: str, headings: list[str]) -> list[int | None]:
     if headings != columns:
         raise ValueError(f"{table}.csv has the headings {', '.join(map(str, headings))[:200]}")
     return [headings.index(name) if name in headings else None for name in HEADINGS[table]]
+
+
+def folder_for(model: str, corpus: str) -> Path:
+    """The folder for the profile of a model on a corpus, inside the folder for all of them."""
+    return Path(_folder(model), _folder(corpus))
+
+
+def check_places(models: Sequence[str], corpora: Sequence[str]) -> None:
+    """Raise SettingError if two of the profiles would have the same folder."""
+    for names, what in ((models, "models"), (corpora, "corpora")):
+        folders: dict[str, str] = {}
+        for name in names:
+            if _folder(name) in folders:
+                raise SettingError(
+                    f"Two of the {what}, {folders[_folder(name)]} and {name}, would use the same results folder.",
+                    "Name each once, give files different names, or measure them one by one.",
+                )
+            folders[_folder(name)] = name
+
+
+def _folder(name: str) -> str:
+    return re.sub(r"[^\w.@+-]+", "-", name).strip("-.") or "-"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from mha_viz.analysis.findings import EVERY
 from mha_viz.attention import AnyHead, Head
-from mha_viz.corpus.sampling import name_sample
+from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import PATH, CorpusError, ExportError, check_kind
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.assets import asset
-from mha_viz.files.seals import sealed, unsealed
+from mha_viz.files.digests import sealed, unsealed
 from mha_viz.files.tables import as_csv, from_csv
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Recipes:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tables, such as ``recipes.csv``, and ``recipes.json`` to a folder, from which
-        ``mha_viz.open_recipes`` reads them, and return its path. Raises ExportError."""
+        ``mha_viz.recipes.load`` reads them, and return its path. Raises ExportError."""
         check_kind(folder, *PATH)
         place = Path(folder)
         make_folder(place)
@@ -94,7 +94,7 @@ def recipes_folder(name: str | os.PathLike[str]) -> Path:
     return shipped if folder.name == str(name) and not folder.exists() and shipped.is_dir() else folder
 
 
-def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
+def load_recipes(folder: str | os.PathLike[str]) -> Recipes:
     """The recipes that ``Recipes.save`` or ``mha-viz recipes`` wrote to a folder; "minilm", "toy" and "repeater" open
     those that come with the app. Raises CorpusError if there are none or they are damaged."""
     check_kind(folder, *PATH[:2], REMEDY)
@@ -117,6 +117,6 @@ def open_recipes(folder: str | os.PathLike[str]) -> Recipes:
             tables[name] = table.reindex(columns=[*HEADINGS[name]])
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
-        problem = f"{str(place)[:200]} holds no recipes that can be read: {reason}."
+        problem = f"{str(place)[:200]} holds no readable recipes: {reason}."
         raise CorpusError(problem, REMEDY) from error
     return Recipes(facts, tables)

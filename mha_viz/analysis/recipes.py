@@ -55,12 +55,8 @@ def rows_by_class(read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
         for part, at, cells in zip(parts, *_of_classes(text), strict=True):
             starts = np.cumsum([0, *keys[at]])[:-1]
             part.append(RuleRows(rules[:, cells], weights[:, cells].astype(float), starts, applies[:, at]))
-    return [joined(part or [_none()]) for part in parts]
-
-
-def _none() -> RuleRows:
-    """No rows, of no heads."""
-    return RuleRows(np.zeros((len(RULES), 0)), np.zeros((0, 0)), np.zeros(0, np.intp), np.zeros((len(RULES), 0)))
+    none = RuleRows(np.zeros((len(RULES), 0)), np.zeros((0, 0)), np.zeros(0, np.intp), np.zeros((len(RULES), 0)))
+    return [joined(part or [none]) for part in parts]
 
 
 def weighted(rows: Sequence[RuleRows], read: Iterable[tuple[RuleText, Weights]]) -> list[RuleRows]:
@@ -275,7 +271,13 @@ def choice(
     else:
         by_class = explained_shares(rows, apart) - explained_shares(rows, together) >= CLASS_GAIN
     shares = np.where(by_class[None, :, None], apart, together)
-    return RecipeChoice(shares, by_class, _single(whole[0], lambda share: progress((2 + share) / 3)))
+    (every,) = whole
+    scores = np.zeros((len(RULES), len(every.weights)))
+    for number in np.flatnonzero(every.applies.any(axis=1)):  # alone, or with uniform attention where it does not apply
+        cells = every.rules[number] + every.to_cells(1 - every.applies[number]) * every.rules[EVEN]
+        scores[number] = np.minimum(every.weights, cells).sum(axis=1)
+        progress((2 + number / len(RULES)) / 3)
+    return RecipeChoice(shares, by_class, scores.argmax(axis=0))
 
 
 def pruned(shares: Numbers) -> Numbers:
@@ -283,17 +285,6 @@ def pruned(shares: Numbers) -> Numbers:
     some: Numbers = np.where(shares < LEAST_SHARE, 0, shares)
     sums: Numbers = np.maximum(some.sum(axis=2, keepdims=True), FLOOR)
     return some / sums
-
-
-def _single(rows: RuleRows, progress: Callable[[float], None]) -> npt.NDArray[np.intp]:
-    """[head]: the rule that alone, or with even attention where it does not apply, explains most; among equals the
-    first."""
-    scores = np.zeros((len(RULES), len(rows.weights)))
-    for number in np.flatnonzero(rows.applies.any(axis=1)):
-        cells = rows.rules[number] + rows.to_cells(1 - rows.applies[number]) * rows.rules[EVEN]
-        scores[number] = np.minimum(rows.weights, cells).sum(axis=1)
-        progress(number / len(RULES))
-    return np.asarray(scores.argmax(axis=0))
 
 
 def alone(single: npt.NDArray[np.intp], classes: int = len(CLASSES)) -> Numbers:

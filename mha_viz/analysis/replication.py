@@ -81,7 +81,14 @@ class Replications(tuple[Replication, ...]):
         syntax also the best rule by part of speech, and whether the head does better on the corpora of the profile."""
         import pandas as pd
 
-        return pd.DataFrame([_cells(*replication) for replication in self], columns=list(HEADING))
+        rows: list[tuple[Any, ...]] = []
+        for finding, here, outcome in self:
+            there = (finding.score, finding.baseline, finding.n)
+            measured = here or RoleScore(np.nan, np.nan, 0)
+            numbers = (*there, *measured[:5], "" if measured.documents is None else measured.documents)
+            by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
+            rows.append((*finding.head, finding.role, finding.detail, finding.status, outcome, *numbers, *by_upos))
+        return pd.DataFrame(rows, columns=list(HEADING))
 
     @property
     def summary(self) -> str:
@@ -104,13 +111,12 @@ def replicate(findings: Iterable[Finding], here: Profile) -> Replications:
     """
     check_kind(here, Profile, *PROFILE)
     measured = _Measured(here)
-    return Replications(_replicated(finding, measured.of(finding)) for finding in findings)
-
-
-def _replicated(finding: Finding, here: RoleScore | None) -> Replication:
-    if here is None or here.n < CASES:
-        return Replication(finding, here, ABSENT if here is None else FEW)
-    return Replication(finding, here, _outcome(finding, here))
+    replications = []
+    for finding in findings:
+        score = measured.of(finding)
+        outcome = ABSENT if score is None else FEW if score.n < CASES else _outcome(finding, score)
+        replications.append(Replication(finding, score, outcome))
+    return Replications(replications)
 
 
 def _outcome(finding: Finding, here: RoleScore) -> str:
@@ -211,11 +217,3 @@ def _counted(line: Any, baseline: float) -> RoleScore:
     score, low, high = (float(line[name]) for name in ("accuracy", "role_low", "role_high"))
     documents = whole_number(line[DOCUMENTS])
     return RoleScore(score, baseline, int(line["n"]), low, high, documents=documents)
-
-
-def _cells(finding: Finding, here: RoleScore | None, outcome: str) -> tuple[Any, ...]:
-    there = (finding.score, finding.baseline, finding.n)
-    measured = here or RoleScore(np.nan, np.nan, 0)
-    over = "" if measured.documents is None else measured.documents
-    by_upos = (finding.upos_rule, finding.upos, finding.state, measured.upos)
-    return (*finding.head, finding.role, finding.detail, finding.status, outcome, *there, *measured[:5], over, *by_upos)

@@ -11,7 +11,7 @@ the 95 % interval of the difference over the same documents, the head *beats* it
 it (the upper end is not below 0), or is *below* it.
 
 A role whose rule is met over all sentences of a corpus is a candidate; candidates of two corpora are *established*
-(:mod:`mha_viz.analysis.established`). One corpus alone *suggests* a role: for syntax, if head and direction gain ten
+(:mod:`mha_viz.analysis.shipped`). One corpus alone *suggests* a role: for syntax, if head and direction gain ten
 points on the sentences with even numbers and meet the rule on the odd ones.
 """
 

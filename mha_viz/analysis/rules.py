@@ -195,14 +195,6 @@ def _within(name: str, first: int, last: int) -> AttentionRule:
     return AttentionRule(name, "position", NO_ANNOTATION, targets)
 
 
-def _first(text: RuleText) -> Marks:
-    return text.at_words(range(len(text.forms))[:1])
-
-
-def _own_word(text: RuleText) -> Marks:
-    return text.of_words(np.eye(len(text.forms), dtype=bool)) & ~np.eye(len(text), dtype=bool)
-
-
 def _same(values: Sequence[str]) -> Marks:
     """[word, word]: other words with the same value; an empty one is like no other."""
     each = np.array(values, object)
@@ -315,8 +307,13 @@ RULES: tuple[AttentionRule, ...] = (
     _of_form("punctuation", is_punctuation),
     _of_form("commas", lambda form: form in (",", "，", "、")),
     AttentionRule("the last full stop", "form", NO_ANNOTATION, _last_stop),
-    AttentionRule("the first word", "position", NO_ANNOTATION, _first),
-    AttentionRule("the rest of its own word", "form", NO_ANNOTATION, _own_word),
+    AttentionRule("the first word", "position", NO_ANNOTATION, lambda text: text.at_words(range(len(text.forms))[:1])),
+    AttentionRule(
+        "the rest of its own word",
+        "form",
+        NO_ANNOTATION,
+        lambda text: text.of_words(np.eye(len(text.forms), dtype=bool)) & ~np.eye(len(text), dtype=bool),
+    ),
     AttentionRule("the same form elsewhere", "form", NO_ANNOTATION, lambda text: text.of_words(_same(text.forms))),
     AttentionRule(
         "all words", "even", NO_ANNOTATION, lambda text: np.broadcast_to(text.ordinary, (len(text), len(text)))

@@ -191,21 +191,16 @@ class Syntax:
         bins = relations + names * (half + len(HALVES) * document)  # [word]: document, half and relation
         down = row[:, above] == words  # [head, dependent]: its head's row points to it
         hits = (row[:, words] == above, column[:, words] == above, down)
+        right = self.sums["correct"]  # [document, half, direction, relation, head]
         for direction, of_word in enumerate(hits):
             which, there = np.nonzero(of_word)
-            self._count(direction, which, bins[words[there]])
+            counts = np.bincount(bins[words[there]] * right.shape[-1] + which, minlength=right[:, :, 0].size)
+            right[:, :, direction] += counts.reshape(right[:, :, 0].shape).astype(np.int32)
         self._count_both(sentences, hits, words, half)
         self._count_kinds(sentences, half, document)
         plain = ~self._punct[relations[words]]
         self.sums["edges"] += np.count_nonzero((hits[0] | down)[:, plain], axis=1)
         self.sums["edge_count"] += np.count_nonzero(plain)
-
-    def _count(self, direction: int, which: Indices, bins: Indices) -> None:
-        """Count correct answers: for each, the head that gave it and its bin, (document · 2 + half) · relations +
-        relation."""
-        documents, half, _, names, heads = self.sums["correct"].shape
-        counts = np.bincount(bins * heads + which, minlength=documents * half * names * heads)
-        self.sums["correct"][:, :, direction] += counts.reshape(documents, half, names, heads).astype(np.int32)
 
     def _count_both(self, sentences: Joined, hits: Sequence[Hits], words: Indices, half: Indices) -> None:
         """Count the cases that a head and the rule of the row get right."""
@@ -377,10 +372,6 @@ def kinds_of(relations: Relations, tree: Tree) -> Kinds:
     return Kinds(of_dependents, with_two(words, names, tags, of_tag, hits))
 
 
-def _concatenated(cases: Sequence[KindCases]) -> KindCases:
-    return KindCases(*(np.concatenate(each, axis=-1) for each in zip(*cases, strict=True)))
-
-
 class Joined(NamedTuple):
     """Sentences whose words are numbered consecutively, so that all are processed at once: pointers ``row`` and
     ``column`` [head, word]; ``heads`` (−1 for roots), ``relations``, ``upos``, ``first`` (the first word of its
@@ -412,7 +403,10 @@ def joined(relations: Relations, blocks: Sequence[Weights], trees: Sequence[Tree
     for tree, start, length in zip(trees, starts.tolist(), lengths.tolist(), strict=True):
         ruled[:, tree.rows, start : start + length] = tree.ruled
         kinds.append(Kinds(*(one._replace(word=one.word + start) for one in kinds_of(relations, tree))))
-    together = Kinds(*(_concatenated(of_one) for of_one in zip(*kinds, strict=True)))
+    of_kinds = [
+        [np.concatenate(each, axis=-1) for each in zip(*cases, strict=True)] for cases in zip(*kinds, strict=True)
+    ]
+    together = Kinds(*(KindCases(*arrays) for arrays in of_kinds))
     return Joined(row, column, heads, names, upos, first, np.repeat(np.arange(len(trees)), lengths), ruled, together)
 
 

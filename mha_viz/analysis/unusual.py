@@ -10,7 +10,7 @@ et al. 2019, section 3.2). Only gold annotation can tell whether the link is the
 first is what a third-person pronoun refers to, if a head is known for coreference: the largest link of such heads
 from a pronoun to an earlier noun or name, however unusual it is. How unusual any other candidate is, is counted in
 bits: its share of attention, times the logarithm to base 2 of that share over the share that was to be expected. That
-is the mean of all heads in this text, or what this head does over a corpus (:mod:`mha_viz.analysis.habits`),
+is the mean of all heads in this text, or what this head does over a corpus (:data:`Habits`),
 whichever is more; for a link, also what it gives elsewhere in the text to that key, and at that distance. This is a
 term of a Kullback–Leibler divergence, so all kinds have one scale. Nothing is said below :data:`LEAST` bits: so what
 a head does in every text is said only where it does it more than usual.
@@ -22,8 +22,10 @@ happens between the pieces of one word.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -33,13 +35,15 @@ import numpy.typing as npt
 from mha_viz.analysis import metrics
 from mha_viz.analysis.distance import entropy
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.habits import Habits
 from mha_viz.analysis.metrics import POSITIONS
+from mha_viz.analysis.profile import HEADINGS, REMAKE, read_lines
 from mha_viz.analysis.roles import BROAD, DELIMITER, MASS, SHARE
+from mha_viz.analysis.shipped import given_folders
 from mha_viz.attention import Attention, Head, Weights
-from mha_viz.browser.quantities import WEIGHT
+from mha_viz.errors import CorpusError
 from mha_viz.numerals import decimal
 from mha_viz.text import english, is_punctuation, languages
+from mha_viz.view.quantities import WEIGHT
 
 OFFSET = {detail: offset for offset, detail in POSITIONS.items()}
 LINKING = ("syntax", "coreference")  # roles that link words
@@ -48,6 +52,11 @@ TO_ONE = 0.5  # share of a word's attention that goes to one other word
 _MEASURES = {metric.detail: metric.measure for metric in metrics.METRICS.values()} | {
     metrics.BOTH: lambda attention: metrics.cls(attention) + metrics.sep(attention)
 }
+
+# What each head does in most texts, from the tables of a profile, which are read without pandas: by an offset or one of
+# SHARES, [head], its mean share over pieces.
+Habits = Mapping[str | int, npt.NDArray[np.float64]]
+SHARES: Mapping[str, tuple[str, ...]] = {"delimiter": ("cls", "sep", "punctuation"), "entropy": ("normalised",)}
 
 
 def active(findings: Sequence[Finding], attention: Attention) -> tuple[bool, ...]:
@@ -363,7 +372,7 @@ def _idle(seen: Seen, kind: str, least: float) -> Candidates:
         key = int(row.argmax())
         value = float(row[key])
         if value >= least:
-            words = (f"Most of {head} rests on ", seen.words[key], ", as when it finds nothing.")
+            words = (f"Most of {head}’s attention goes to ", seen.words[key], ", as when it finds nothing to link.")
             query = seen.plain[np.argmax(seen.weights[place, seen.plain, key])]
             surprise = bits(value, max(0.5, resting[place]))
             yield Unusual(kind, head, value, surprise, words, seen.pieces[query], seen.pieces[key])
@@ -411,3 +420,29 @@ def unusual(
         if one.surprise >= LEAST and is_new and of_kind < KINDS[one.kind].most:
             best.append(one)
     return tuple(best[:MOST])
+
+
+def read_habits(folder: Path) -> Habits:
+    """The habits that the profile in a folder states, with the heads in the order L0H0, L0H1, …; empty without its
+    tables. Raises CorpusError if it is damaged."""
+    habits: defaultdict[str | int, dict[Head, float]] = defaultdict(dict)
+    try:
+        tables = read_lines(folder, "position", *SHARES)
+        if len(tables) <= len(SHARES):
+            return {}
+        for table, lines in tables.items():
+            for line in (dict(zip(HEADINGS[table], cells, strict=True)) for cells in lines):
+                head = Head(int(line["layer"]), int(line["head"]))
+                if table == "position":
+                    habits[int(line["offset"])][head] = float(line["mass"])
+                for share in SHARES.get(table, ()):
+                    habits[share][head] = float(line[share])
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{folder} holds no averages that can be read: {error}.", REMAKE) from error
+    return {what: np.array([of_heads[head] for head in sorted(of_heads)]) for what, of_heads in habits.items()}
+
+
+@cache
+def given_habits(model: str) -> Habits:
+    """The habits of the heads of a model that comes with the app, from its first shipped profile; none of others."""
+    return next((habits for folder in given_folders(model) if (habits := read_habits(folder))), {})

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 import numpy as np
 
 from mha_viz.attention import cache as caches
-from mha_viz.attention import foreign_arrays, sinks, tensors
+from mha_viz.attention import foreign_arrays, tensors
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.generated import join_steps
 from mha_viz.attention.shown import Content, Shown, named_in
 from mha_viz.attention.steps import (
     BY_WORDS,
     GIVEN_WORDS,
+    REST_AS_SINK,
     SPECIAL_HIDDEN,
     TAKEN_FOR,
     TYPED,
@@ -33,12 +34,12 @@ from mha_viz.attention.steps import (
     written_by_model,
 )
 from mha_viz.attention.tensors import averaged, between
-from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import EmptyText, ShapeError, UnknownHead, list_items
 from mha_viz.heads import AnyHead, Head, every_head, is_number
 from mha_viz.options import AnyFigure, CacheOptions, GridOptions, HeadOptions, drawn
 from mha_viz.request import Request
 from mha_viz.text import TokenizedText, clean, from_names, from_offsets
+from mha_viz.view.quantities import QUANTITIES, Quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,7 +186,7 @@ class Attention:
             return [cls.from_tensors(**more, **one) for one in foreign_arrays.of_each(attentions, tokens, beside)]
         names = foreign_arrays.token_names(tokens, "tokens")
         others = names if keys is None else foreign_arrays.token_names(keys, "keys")
-        has_sink = sinks.check_setting(sink, quantity)
+        has_sink = foreign_arrays.check_sink(sink, quantity)
         given = foreign_arrays.layers_of(attentions, len(names), None if keys is None else len(others), has_sink)
         made = () if layers is None else step_of_layers(foreign_arrays.numbers_given(layers, len(given)))
         guessed = foreign_arrays.guessed_axis(attentions, given, is_numbered=layers is not None)
@@ -196,7 +197,7 @@ class Attention:
         if quantity == "weight" and len(columns) < len(others):
             tensors.check_kept(given, rows, columns, layer_numbers(steps_of(made), len(given)))
         if has_sink:
-            other, made = sinks.add_key(other), (*made, sinks.REST_AS_SINK)
+            other, made = foreign_arrays.add_sink(other), (*made, REST_AS_SINK)
         return cls(clean(model), clean(revision), queries, weights, made=made, keys=other, quantity=quantity)
 
     @overload
@@ -219,8 +220,9 @@ class Attention:
         dict or list with an entry per layer: [head, query, key], [text, head, query, key], or what a module returned.
 
         Entries are recognised by names and shapes. ``tokens``, such as ``model.to_str_tokens(text)``, and ``keys`` are
-        as for :meth:`from_tensors`. Options: those of CacheOptions. ``w_o`` gives norms (``mha_viz.norm_weighted``).
-        Raises ShapeError if a name is missing, and for shapes, counts and rows that do not fit.
+        as for :meth:`from_tensors`. Options: those of CacheOptions. ``w_o`` gives norms
+        (``mha_viz.quantities.norm_weighted``). Raises ShapeError if a name is missing, and for shapes, counts and rows
+        that do not fit.
         """
         more: Any = dict(options)
         names, w_o, values = (more.pop(name, None) for name in ("names", "w_o", "values"))
@@ -260,7 +262,7 @@ class Attention:
         Raises ShapeError for anything else; the message says what it is.
         """
         names = foreign_arrays.token_names(tokens, "tokens")
-        has_sink = sinks.check_setting(sink, "weight")
+        has_sink = foreign_arrays.check_sink(sink, "weight")
         written = join_steps(generated, sequence, keys is not None, is_rescaled=not has_sink)
         rows = written.rows
         if len(names) not in (rows, rows + 1, max(rows, written.length)):
@@ -286,7 +288,7 @@ class Attention:
         return replace(read, made=(*read.made, written_by_model(read.queries, first))) if has_written else read
 
     def grid(self, **options: Unpack[GridOptions]) -> AnyFigure:
-        """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figure.grid``)."""
+        """All heads at a glance, or some ``layers`` and ``heads``, as a figure (``mha_viz.figures.grid``)."""
         figure: AnyFigure = drawn("grid")(self, **options)
         return figure
 
@@ -301,7 +303,7 @@ class Attention:
     def heatmap(
         self, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
     ) -> AnyFigure:
-        """One head's matrix as a figure (``mha_viz.figure.heatmap``): ``a.heatmap("L3H1")``, ``a.heatmap(3, 1)``."""
+        """One head's matrix as a figure (``mha_viz.figures.heatmap``): ``a.heatmap("L3H1")``, ``a.heatmap(3, 1)``."""
         figure: AnyFigure = drawn("heatmap")(self, layer, head, **options)
         return figure
 
@@ -314,7 +316,7 @@ class Attention:
     def links(
         self, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
     ) -> AnyFigure:
-        """Token links of one head, or with ``heads`` of several of a layer, as a figure (``mha_viz.figure.links``)."""
+        """Token links of one head, or with ``heads`` of several of a layer, as a figure (``mha_viz.figures.links``)."""
         figure: AnyFigure = drawn("links")(self, layer, head, **options)
         return figure
 
@@ -330,7 +332,7 @@ class Attention:
         return table
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the reading as .npz or .safetensors, from which ``mha_viz.open_attention`` reads an equal one, or its
+        """Write the reading as .npz or .safetensors, from which ``mha_viz.load_attention`` reads an equal one, or its
         numbers as .csv or .json. Raises ExportError; no incomplete file is left."""
         written: Path = drawn("save")(self, path)
         return written
@@ -381,6 +383,13 @@ class Attention:
             digest.update(tensors.digest(self.weights) + tensors.digest(self.hidden))
         return digest.hexdigest()
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another reading has the same :attr:`key`."""
+        return self.key == other.key if isinstance(other, Attention) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
     @cached_property
     def request(self) -> Request | None:
         """The request that this reading answers (``attention.steps.request_of``)."""
@@ -395,7 +404,7 @@ class Attention:
     @cached_property
     def has_sink(self) -> bool:
         """True if the columns are the tokens of the rows, and after them a learned sink."""
-        return self.is_cross and sinks.is_key_added(self.queries, self.keys)
+        return self.is_cross and foreign_arrays.is_sink_added(self.queries, self.keys)
 
     @property
     def text(self) -> TokenizedText:
@@ -526,7 +535,7 @@ def _numbers_of(layers: Sequence[Any], rows: Sequence[int], columns: Sequence[in
     one."""
     whole = foreign_arrays.stacked(layers, is_rescaled=not has_sink)
     weights = tensors.select(whole, rows, columns)
-    return sinks.add_column(weights, whole[:, :, rows]) if has_sink else weights
+    return foreign_arrays.add_sink_column(weights, whole[:, :, rows]) if has_sink else weights
 
 
 def _identity(text: TokenizedText) -> list[object]:

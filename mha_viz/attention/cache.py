@@ -72,12 +72,10 @@ def _by_name(cache: Any) -> dict[str, dict[int, Any]]:
             at = next(chain(named, alone), numbers[0])
             number = int(at[0]) if len(at[0].lstrip("0")) < len(str(MOST_ITEMS)) else MOST_ITEMS  # of any length
             entries.setdefault(name[: at.start()] + LAYER + name[at.end() :], {})[number] = cache[key]
-    return {name: _present(of_layer) for name, of_layer in entries.items()}
-
-
-def _present(of_layer: Mapping[int, Any]) -> dict[int, Any]:
-    """Leave out the layers that are None if others are there, as in models with attention in some layers."""
-    return {number: entry for number, entry in of_layer.items() if entry is not None} or dict(of_layer)
+    return {  # layers that are None are left out if others are there, as in models with attention in some layers
+        name: {number: entry for number, entry in of_layer.items() if entry is not None} or of_layer
+        for name, of_layer in entries.items()
+    }
 
 
 def _stands_alone(name: str, number: re.Match[str]) -> bool:

@@ -4,6 +4,7 @@ is read; what holds no attention is refused in words."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import islice
 from math import prod
 from numbers import Number
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from mha_viz.errors import MOST_ITEMS, ShapeError, shorten_value
 from mha_viz.numerals import counted
-from mha_viz.text import clean
+from mha_viz.text import Token, TokenizedText, clean
 
 Weights = npt.NDArray[np.float32]
 
@@ -28,6 +29,10 @@ AXES = "Expected [head, query, key] or [1, head, query, key]."
 SMALLER = "Take fewer layers, or a shorter text."
 HALF_TOLERANCE = 0.02  # largest deviation of a row computed in float16 or bfloat16
 STACKS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")  # fields of a model's output
+
+# Learned sinks, such as those of gpt-oss: each head has a score beside those of the keys, whose share of a row goes to
+# no token. Transformers returns the rows without it (Agarwal et al. 2025, gpt-oss-120b & gpt-oss-20b Model Card).
+SINK = Token("sink", None, 0, None, None)  # the column
 
 
 def token_names(given: Any, argument: str) -> list[str]:
@@ -296,7 +301,11 @@ def _check_no_output(given: Any) -> None:
 
 def _check_one_stack(layers: Sequence[Any]) -> None:
     """Raises ShapeError if the items are not layers but whole stacks of layers, as returned by ``generate``."""
-    depths = [len(layer) for layer in layers if isinstance(layer, tuple | list) and _is_stack(layer)]
+    depths = [  # layers of [1, head, query, key], or several of [head, query, key]; one of these is a batch of one
+        len(layer)
+        for layer in layers
+        if isinstance(layer, tuple | list) and any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
+    ]
     if depths:
         deep = ", ".join(map(str, sorted(set(depths))))
         raise ShapeError(
@@ -304,12 +313,6 @@ def _check_one_stack(layers: Sequence[Any]) -> None:
             "Give one stack with one tensor per layer: outputs.encoder_attentions, outputs.decoder_attentions or "
             "outputs.cross_attentions. What generate() returned is for Attention.from_generated.",
         )
-
-
-def _is_stack(layer: Sequence[Any]) -> bool:
-    """True for layers of [1, head, query, key], or several of [head, query, key]; a single one of these is a batch of
-    one."""
-    return any(getattr(part, "ndim", 0) >= 4 - (len(layer) > 1) for part in layer)
 
 
 def axes_of(given: Any, name: str = LAYER) -> tuple[int, ...]:
@@ -421,3 +424,45 @@ def check_real(dtype: Any, name: str) -> None:
         is_real = "complex" not in str(dtype)
     if not is_real:
         raise ShapeError(f"{name} holds {shorten_value(dtype)}, not real numbers.", "Give numbers of one real type.")
+
+
+def add_sink(text: TokenizedText) -> TokenizedText:
+    """Return the text with the sink as its last token."""
+    return replace(text, tokens=(*text.tokens, SINK))
+
+
+def is_sink_added(queries: TokenizedText, keys: TokenizedText) -> bool:
+    """Return whether the keys are the queries and a sink."""
+    return keys.tokens == (*queries.tokens, SINK)
+
+
+def check_sink(sink: object, quantity: str) -> bool:
+    """Return whether a sink was asked for. Raises ShapeError for what is neither True nor False, and for numbers that
+    leave no share."""
+    if not isinstance(sink, bool):
+        raise ShapeError(f"sink is {shorten_value(sink)!r}.", "Expected True or False.")
+    if sink and quantity != "weight":
+        raise ShapeError(
+            f"A sink has a share of weights, and quantity is {shorten_value(quantity)!r}.", "Leave out sink."
+        )
+    return sink
+
+
+def add_sink_column(weights: Weights, rows: Weights) -> Weights:
+    """Return [layer, head, query, key] with a last column: what is left to 1 of ``rows``, which may have more keys.
+
+    A row that rounding to 16 bits made a little larger than 1 leaves 0, and sums to 1 again. Raises ShapeError for a
+    row without weights, as those of padding are.
+    """
+    sums = rows.sum(axis=3, keepdims=True)
+    if not sums.all():
+        layer, head, row = (int(place[0]) for place in np.nonzero(sums[..., 0] == 0))
+        raise ShapeError(
+            f"Layer {layer}, head {head}, row {row} has no weight, so that a sink would have all of it.",
+            "Leave padding out with mask=inputs['attention_mask'].",
+        )
+    left = np.maximum(1 - sums, 0)
+    is_rounded = (sums > 1) & (sums <= 1 + HALF_TOLERANCE)
+    whole: Weights = np.concatenate([np.divide(weights, sums, out=weights.copy(), where=is_rounded), left], axis=3)
+    whole.flags.writeable = False
+    return whole

@@ -50,7 +50,10 @@ def join_steps(generated: Any, sequence: int | None, is_cross: bool, is_rescaled
     way is not known.
     """
     steps = _steps_of(generated, is_cross)
-    texts, length = _axes_of_sequences(generated)
+    axes = axes_of(getattr(generated, "sequences", None), "sequences")
+    if len(axes) != 2 or not axes[0]:
+        raise ShapeError(f"sequences has axes {axes}.", CALL)
+    texts, length = axes
     chosen = _choose(sequence, texts)
     beams = _beams_of(generated, steps, texts, chosen)
     read = list(zip(steps, beams, strict=False))
@@ -89,15 +92,6 @@ def _steps_of(generated: Any, is_cross: bool) -> list[Sequence[Any]]:
     if any(len(axes_of(_any_layer(step))) != 4 for step in steps):
         raise ShapeError(f"{field} has a step without layers [text, head, query, key].", CALL)
     return steps
-
-
-def _axes_of_sequences(generated: Any) -> tuple[int, int]:
-    """Return the number of texts, and of tokens of each."""
-    sequences = getattr(generated, "sequences", None)
-    axes = axes_of(sequences, "sequences")
-    if len(axes) != 2 or not axes[0]:
-        raise ShapeError(f"sequences has axes {axes}.", CALL)
-    return axes[0], axes[1]
 
 
 def _choose(sequence: Any, texts: int) -> int:

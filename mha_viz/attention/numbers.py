@@ -24,8 +24,8 @@ from mha_viz.attention.steps import (
     UNEXPLAINED_OF_GOLD,
     Step,
 )
-from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.request import TEXT
+from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 # Steps that leave each number as it was: they choose the text, some heads, or some rows and columns.
 _OF_TEXT = {step.row.name for step in (TYPED, GIVEN_WORDS, GENERATED, NOT_RESCALED)}

@@ -24,7 +24,7 @@ def rollout(attention: Attention) -> Attention:
     if attention.queries.unit == "words":
         raise ShapeError(
             "Rollout follows the model's tokens through its layers; this reading has words.",
-            "Follow first, then group: mv.rollout(reading).by_words().",
+            "Follow first, then group: mv.quantities.rollout(reading).by_words().",
         )
     has_all = not any(step.row.name == ONLY for step in attention.made)
     if not has_all or attention.is_cross or attention.quantity != "weight" or attention.hidden.any():

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from mha_viz.attention.foreign_arrays import Weights
 from mha_viz.attention.steps import Step
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.heads import Head
 from mha_viz.text import TokenizedText
+from mha_viz.view.quantities import QUANTITIES
 
 
 class Content(NamedTuple):

@@ -9,13 +9,14 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.errors import ShapeError
 from mha_viz.heads import Head, every_layer
 from mha_viz.request import COSINE, DECODER, ENCODER, MASK, NEXT, RECIPE, Question, Request
+from mha_viz.view.quantities import QUANTITIES
 
 if TYPE_CHECKING:
     from mha_viz.attention import Attention, Weights
+    from mha_viz.attention.answers import Numbers
     from mha_viz.text import TokenizedText
 
 ONLY, ONLY_LAYERS, PREFIX, WRITTEN, NUMBERED = "only", "only layers", "prefix", "written", "numbered layers"
@@ -30,10 +31,10 @@ class Row(NamedTuple):
     generated": by the model. "without": ``heads`` are off, by a ``method``, for "mean" and "recipe" with a digest of
     the ``means``, for "text" with the other text, ``source``. "prefix": the text follows the prefix ``source``.
     "written": its end, ``source``, was written by the model. "norm-weighted". "gradient": of a ``question``. "changed":
-    ``by`` a tap. "rollout", "unexplained", the same "with annotation", "by words", "special hidden", "only": these
-    ``heads``, "only layers": those of these ``heads``. "numbered layers": the layers of the reading are those of these
-    ``heads`` in the model, whose others have no weights or were not given. Any other name: a step of a reading that was
-    made by hand.
+    ``by`` a tap. "rollout", "unexplained", the same "with annotation", for recipes that were given with a digest of
+    them in ``means``. "by words", "special hidden", "only": these ``heads``, "only layers": those of these ``heads``.
+    "numbered layers": the layers of the reading are those of these ``heads`` in the model, whose others have no weights
+    or were not given. Any other name: a step of a reading that was made by hand.
     """
 
     name: str
@@ -58,6 +59,8 @@ def _wording(row: Row) -> str:
     if row.method:
         of = row.means or ("" if row.source is None else f"“{row.source}”")
         return f"without {' '.join(map(str, row.heads))}: {row.method}{' ' * bool(of)}{of}"
+    if row.means:
+        return f"{row.name}, recipes {row.means}"
     if row.name == ONLY_LAYERS:
         return f"only {', '.join(f'layer {layer} ({layer + 1})' for layer, _ in row.heads)}"
     if row.name == NUMBERED:
@@ -86,7 +89,8 @@ class Step(str):
         if self.row.name == "without" and self.row.means:
             of = "predicted" if self.row.method == RECIPE else "means"
             return f"{_wording(self.row._replace(means=''))} ({of} {self.row.means[:8]})"
-        return _IN_CAPTION.get(self.row.name, str(self))
+        which = f" (recipes {self.row.means[:8]})" if self.row.means else ""
+        return _IN_CAPTION[self.row.name] + which if self.row.name in _IN_CAPTION else str(self)
 
 
 _IN_CAPTION = {
@@ -113,9 +117,9 @@ def layer_numbers(made: Sequence[Step], layers: int) -> tuple[int, ...]:
     return tuple(head.layer for head in named.heads)
 
 
-def digest(means: Weights) -> str:
-    """Of what replaces the outputs of heads, as in :class:`Row`."""
-    return hashlib.blake2b(means.tobytes(), digest_size=12).hexdigest()
+def digest(numbers: Weights | Numbers) -> str:
+    """Compute the digest of what replaces the outputs of heads, or of the shares of recipes, as in :class:`Row`."""
+    return hashlib.blake2b(numbers.tobytes(), digest_size=12).hexdigest()
 
 
 TYPED, GIVEN_WORDS, GENERATED = Step(Row("typed")), Step(Row("given words")), Step(Row("target generated"))
@@ -255,6 +259,7 @@ _WITHOUT = re.compile(rf"without ({_HEADS}): (\w+)(?: (\w+))?", re.ASCII)
 _ONLY = re.compile(rf"only ({_HEADS})", re.ASCII)
 _NUMBERED = re.compile(r"of layers? (\d{1,3}(?:, \d{1,3})*)", re.ASCII)
 _PART = re.compile(rf"({'|'.join(PARTS.values())})(?: after the source “(.*)”)?", re.DOTALL)
+_LEFT = re.compile(r"(unexplained|unexplained, with annotation), recipes (\w+)")
 _PREFIX = re.compile(r"after the prefix “(.*)”", re.DOTALL)
 _WRITTEN = re.compile(r"“(.*)” written by the model", re.DOTALL)
 _SCORE = re.compile(
@@ -266,12 +271,11 @@ _SCORE = re.compile(
 
 def steps_of(made: Iterable[str]) -> tuple[Step, ...]:
     """Steps from their wording; those that are steps already stay as they are."""
-    return tuple(step if isinstance(step, Step) else _step_of(step) for step in made)
-
-
-def _step_of(wording: str) -> Step:
-    step = Step(_row_of(wording))
-    return step if step == wording else Step(Row(wording))
+    steps = list[Step]()
+    for wording in made:
+        step = wording if isinstance(wording, Step) else Step(_row_of(wording))
+        steps.append(step if step == wording else Step(Row(wording)))
+    return tuple(steps)
 
 
 def _row_of(wording: str) -> Row:
@@ -283,6 +287,8 @@ def _row_of(wording: str) -> Row:
         return Row(NUMBERED, tuple(Head(int(layer), 0) for layer in match[1].split(", ")))
     if wording.startswith("only layer "):
         return Row(ONLY_LAYERS, tuple(Head(int(layer), 0) for layer in re.findall(r"layer (\d{1,3}) ", wording)))
+    if match := _LEFT.fullmatch(wording):
+        return Row(match[1], means=match[2])
     if match := _PREFIX.fullmatch(wording):
         return Row(PREFIX, source=match[1])
     if match := _WRITTEN.fullmatch(wording):

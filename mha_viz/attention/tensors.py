@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mha_viz.attention.foreign_arrays import Weights, array_of, check_real
-from mha_viz.browser.quantities import QUANTITIES, Quantity
 from mha_viz.errors import ShapeError, shorten_value
+from mha_viz.view.quantities import QUANTITIES, Quantity
 
 T = TypeVar("T")
 

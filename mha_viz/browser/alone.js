@@ -1,7 +1,7 @@
 // A drawing in a file without a server: its data is in the page; changes stay in the address.
-/** @import { Send } from "./post.js" */
+/** @import { Send } from "./mount.js" */
 
-export const NOT_DRAWN = "This drawing needs a browser of 2024 or later.";
+export const NOT_DRAWN = "This drawing needs a browser from 2024 or later.";
 
 /**
  * A component in a file that stands alone.
@@ -9,7 +9,7 @@ export const NOT_DRAWN = "This drawing needs a browser of 2024 or later.";
  * @typedef {{ show: (data: any) => void }} Mounted
  */
 
-// The even bytes, then the odd ones, deflated, in base64: see `packed` in exports/page.py.
+// The even bytes, then the odd ones, deflated, in base64: see `packed` in figures/files/page.py.
 /** @type {(text: string) => Promise<Uint8Array>} */
 export async function inflated(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

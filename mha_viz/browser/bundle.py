@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from mha_viz.browser.quantities import GRAMMAR
+from mha_viz.view.settings import for_browser
 
 SERVED = "mha_viz.files"  # the component under which Streamlit knows modules that are sent as files
 FOLDER = Path(__file__).resolve().parent
@@ -45,14 +45,15 @@ return {mount}(component);
 
 @cache
 def script(component: str) -> str:
-    """The JavaScript modules of a component as one module, whose default export mounts it."""
+    """Return the JavaScript modules of a component as one module, whose default export mounts it."""
     entry = _entry(component)
     return f"{joined(entry)}export default {constant(entry)}.default;\n"
 
 
 @cache
 def script_alone(component: str, opener: str) -> str:
-    """The script of a page that stands alone: the component, opened by the function ``opener`` of ``alone.js``."""
+    """Return the script of a page that stands alone: the component, opened by the function ``opener`` of
+    ``alone.js``."""
     entry, alone = _entry(component), FOLDER / "alone.js"
     return f"{joined(entry, alone)}{constant(alone)}.{opener}({constant(entry)}.{component});\n"
 
@@ -62,7 +63,7 @@ def _entry(component: str) -> Path:
 
 
 def joined(*entries: Path) -> str:
-    """``entries`` and everything that they import as one text, each module once and after its imports.
+    """Return ``entries`` and everything that they import as one text, each module once and after its imports.
 
     Under node, the modules import each other; a page gets them as one text, because inline component code cannot
     import. Each module is a function that runs at once and returns its exports, so that its other names are its own.
@@ -76,12 +77,13 @@ def joined(*entries: Path) -> str:
 
 
 def constant(path: Path) -> str:
-    """The name under which a joined text holds the exports of a module: ``$explorer_head`` of ``explorer/head.js``."""
+    """Return the name under which a joined text holds the exports of a module: ``$explorer_head`` of
+    ``explorer/head.js``."""
     return "$" + re.sub(r"\W+", "_", os.path.relpath(path.resolve().with_suffix(""), FOLDER))
 
 
 def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
-    """The modules that ``path`` needs, itself last."""
+    """Return the modules that ``path`` needs, itself last."""
     if path in importers:
         circle = " → ".join(module.name for module in (*importers[importers.index(path) :], path))
         raise ValueError(f"Modules that import each other in a circle cannot be one text: {circle}.")
@@ -90,7 +92,7 @@ def _in_order(path: Path, importers: tuple[Path, ...]) -> Iterable[Path]:
 
 
 def _scoped(path: Path) -> str:
-    """A module as a constant that holds its exports."""
+    """Return a module as a constant that holds its exports."""
     source = _source(path)
     exports = _EXPORT.findall(source) + ["default: $default"] * bool(_DEFAULT_EXPORT.search(source))
     for pattern, text in ((_IMPORT, ""), (_EXPORT, ""), (_DEFAULT_EXPORT, "function $default")):
@@ -104,18 +106,18 @@ def _scoped(path: Path) -> str:
 
 
 def _source(path: Path) -> str:
-    """The text of a module, including what it imports from JSON files."""
+    """Return the text of a module, including what it imports from JSON files."""
 
     def json_constant(statement: re.Match[str]) -> str:
         file = (path.parent / statement[2]).resolve()
-        content = GRAMMAR if file.name == "view.json" else json.loads(file.read_text("utf-8"))
+        content = for_browser() if file.name == "view.json" else json.loads(file.read_text("utf-8"))
         return f"const {statement[1]} = {json.dumps(content, separators=(',', ':'))};\n"
 
     return _JSON_IMPORT.sub(json_constant, path.read_text("utf-8"))
 
 
 def _imported(path: Path) -> Iterator[tuple[str, Path]]:
-    """The names that a module imports, as a pattern that takes them from an object, and their file, in order."""
+    """Yield the names that a module imports, as a pattern that takes them from an object, and their file, in order."""
     for statement in _IMPORT.findall(_source(path)):
         named = _NAMED_IMPORT.fullmatch(statement)
         if not named:
@@ -127,26 +129,26 @@ def _imported(path: Path) -> Iterator[tuple[str, Path]]:
 
 @cache
 def style(component: str) -> str:
-    """The style sheet of a component including those that it imports; "" if it has none."""
+    """Return the style sheet of a component including those that it imports; "" if it has none."""
     sheet = FOLDER / component / f"{component}.css"
     return joined_style(sheet) if sheet.exists() else ""
 
 
 def joined_style(sheet: Path) -> str:
-    """A style sheet with each ``@import "./sheet.css";`` replaced by the imported sheet, because a sheet inside a page
-    can import nothing."""
+    """Return a style sheet with each ``@import "./sheet.css";`` replaced by the imported sheet, because a sheet inside
+    a page can import nothing."""
     return _STYLE_IMPORT.sub(lambda match: joined_style(sheet.parent / match[1]), sheet.read_text("utf-8"))
 
 
 @cache
 def page_style(sheet: str) -> str:
-    """A style sheet of the app's pages, without indentation, because every run of a page sends it."""
+    """Return a style sheet of the app's pages, without indentation, because every run of a page sends it."""
     return _INDENT.sub("", joined_style(FOLDER / "pages" / f"{sheet}.css"))
 
 
 @cache
 def module(component: str) -> str:
-    """The component's script with its style, as one JavaScript module."""
+    """Return the component's script with its style, as one JavaScript module."""
     entry = _entry(component)
     style_text = json.dumps(style(component))
     return joined(entry) + _WITH_STYLE.format(style=style_text, mount=f"{constant(entry)}.default")
@@ -154,5 +156,5 @@ def module(component: str) -> str:
 
 @cache
 def served_file(component: str) -> str:
-    """The name of the file in which a server sends :func:`module`; it changes whenever the text does."""
+    """Return the name of the file in which a server sends :func:`module`; it changes whenever the text does."""
     return f"{hashlib.sha256(module(component).encode()).hexdigest()[:24]}.js"

@@ -1,8 +1,8 @@
 // The settings of a drawing: the choices and their page elements, the same in every component.
 import { closedByEscape, make } from "./dom.js";
-import { linkRule } from "./geometry.js";
+import { choiceOf, choicesOf, controlled, inWords, optionsOf } from "./view.js";
 /** @import { Children } from "./dom.js" */
-/** @import { Setting, Settings } from "./view.js" */
+/** @import { Choice, Drawing, Setting, Settings } from "./view.js" */
 
 /** @typedef {(fields: Record<string, any>, delay?: number) => void} Change */
 
@@ -18,29 +18,9 @@ import { linkRule } from "./geometry.js";
  * @typedef {Record<string, (...values: any[]) => void>} Actions
  */
 
-export const UNITS = [
-  ["words", "words", "Attention to a word is the sum over its pieces, from a word the mean"],
-  ["pieces", "pieces", "Exactly the tokens that the model reads"],
-];
-export const SPECIALS = [
-  ["keep", "shown", "Every weight is shown"],
-  ["hide", "hidden", "Special tokens are left out, nothing is rescaled"],
-  ["rescale", "hidden, rescaled", "Special tokens are left out and each row is rescaled to sum to 1"],
-];
-const LINKS = [
-  ["all", "all"],
-  ["top", "top k per word"],
-  ["min", "weight ≥ t"],
-  ["mass", "cumulative mass"],
-];
-/** @type {Record<string, string>} */
-const FIRST_LINKS = { all: "all", top: "top3", min: "min0.10", mass: "mass0.70" };
-/** @type {Record<string, number[]>} */
-const RANGES = { all: [0, 1, 1], top: [1, 10, 1], min: [0.02, 0.9, 0.01], mass: [0.1, 0.99, 0.01] };
-
 // Radio buttons side by side with a caption; `change` is called with {name: value}.
 /** @type {(caption: string, name: string, options: readonly string[][], change: Change) => Control} */
-export function segments(caption, name, options, change) {
+function segments(caption, name, options, change) {
   const inputs = options.map(([value]) =>
     make("input", { type: "radio", name, value, onchange: () => change({ [name]: value }) }),
   );
@@ -114,27 +94,44 @@ function fit(select) {
   alone.remove();
 }
 
-// Which links are drawn: a rule, and its number if it has one.
-/** @type {(change: Change) => Control} */
-export function linksChoice(change) {
-  const mode = choice("Links", LINKS, (rule) => change({ links: FIRST_LINKS[rule] }));
+// One of several rules, and its number if it has one.
+/** @type {(caption: string, name: string, drawing: Drawing, change: Change) => Control} */
+function ruleChoice(caption, name, drawing, change) {
+  const rules = Object.fromEntries(choicesOf(name, drawing));
+  /** @type {(rule: string) => Required<Pick<Choice, "first" | "range">>} */
+  const familyOf = (rule) => ({ first: rule, range: [0, 1, 1], ...rules[rule] });
+  const mode = choice(caption, optionsOf(name, drawing), (rule) => change({ [name]: familyOf(rule).first }));
   const shown = make("output");
-  const slider = make("input", { type: "range", "aria-label": "Value for the choice of links" });
+  const slider = make("input", { type: "range", "aria-label": `Value for the choice of ${caption.toLowerCase()}` });
+  /** @type {(rule: string, value: number) => string} */
+  const written = (rule, value) => (familyOf(rule).range[2] < 1 ? value.toFixed(2) : String(value));
   slider.oninput = () => {
-    const [rule, value] = [mode.select.value, +slider.value];
-    change({ links: rule + (rule === "top" ? value : value.toFixed(2)) }, 300);
+    const rule = mode.select.value;
+    change({ [name]: rule + written(rule, +slider.value) }, 300);
   };
-  /** @type {(links: string) => void} */
-  const set = (links) => {
-    const rule = linkRule(links);
-    mode.set(rule.mode);
-    slider.hidden = shown.hidden = rule.mode === "all";
-    [slider.min, slider.max, slider.step] = RANGES[rule.mode].map(String);
-    slider.value = String(rule.value);
-    shown.textContent = rule.mode === "top" ? `${rule.value}` : rule.value.toFixed(2);
+  /** @type {(value: string) => void} */
+  const set = (value) => {
+    const { value: rule, number } = choiceOf(name, value) ?? { value, number: "" };
+    mode.set(rule);
+    slider.hidden = shown.hidden = !number;
+    [slider.min, slider.max, slider.step] = familyOf(rule).range.map(String);
+    slider.value = number || "0";
+    shown.textContent = number && written(rule, +number);
   };
   return { box: make("div", { class: "choice" }, mode.box, slider, shown), set };
 }
+
+// The controls of every setting of a drawing that has one, by name.
+/** @type {(drawing: Drawing, change: Change) => Record<string, Control & { select?: HTMLSelectElement }>} */
+export const controlsFor = (drawing, change) =>
+  Object.fromEntries(
+    controlled(drawing).map(({ name, label, control }) => {
+      if (control === "rule") return [name, ruleChoice(label, name, drawing, change)];
+      const options = optionsOf(name, drawing);
+      if (control === "segments") return [name, segments(label, name, options, change)];
+      return [name, choice(label, options, (value) => change({ [name]: value }))];
+    }),
+  );
 
 // The menu *Drawing*, below its label.
 /** @type {(label: HTMLElement, ...settings: Children) => HTMLDetailsElement} */
@@ -150,35 +147,13 @@ export function drawingMenu(label, ...settings) {
 }
 
 // The label of the menu *Drawing*: which settings of a view differ from the `usual` ones, and what `more` is drawn.
-/**
- * @type {(view: Settings, usual: Record<string, string>, options: Record<string, readonly string[][]>, more?:
- *   string[]) => string}
- */
-export function differing(view, usual, options, more = []) {
-  const { mode, value } = linkRule(view.links);
-  /** @type {Record<string, string>} */
-  const rules = {
-    top: `${value} links per word`,
-    min: `links ≥ ${value}`,
-    mass: `links for ${value}`,
-    all: "all links",
-  };
-  /** @type {Record<string, readonly string[][]>} */
-  const all = { special: SPECIALS, ...options };
-  /** @type {(name: Setting) => string} */
-  const chosen = (name) => all[name]?.find(([option]) => option === view[name])?.[1] ?? view[name] ?? "";
-  /** @type {Record<Setting, string>} */
-  const words = {
-    as: chosen("as"),
-    unit: chosen("unit"),
-    special: `special tokens ${chosen("special")}`,
-    links: rules[mode],
-    scale: `colour ${chosen("scale")}`,
-    shown: chosen("shown"),
-    side: chosen("side"),
-  };
-  const names = /** @type {Setting[]} */ (Object.keys(words)).filter((name) => name in usual && name in view);
-  const changed = names.filter((name) => view[name] !== usual[name]).map((name) => words[name]);
+/** @type {(view: Settings, usual: Record<string, string>, drawing: Drawing, more?: string[]) => string} */
+export function differing(view, usual, drawing, more = []) {
+  const names = /** @type {Setting[]} */ (Object.keys(usual)).filter((name) => name in view);
+  const changed = names.flatMap((name) => {
+    const value = view[name] ?? "";
+    return value === usual[name] ? [] : [inWords(name, value, drawing)];
+  });
   return ["Drawing", [...changed, ...more].join(", ")].filter(Boolean).join(": ");
 }
 
@@ -198,7 +173,7 @@ export function begin(line, first, usual, view, change, [says, back]) {
   line.hidden = !names.length || !(isAs(first) || isAs(usual));
   line.replaceChildren(
     ...(isAs(first)
-      ? [says, turn(usual, "Show everything")]
-      : ["Every weight of a long text is shown, in the links where one points at a word.", turn(first, back)]),
+      ? [says, turn(usual, "Show all weights")]
+      : ["All weights of this long text are shown; for links, hover over a word.", turn(first, back)]),
   );
 }

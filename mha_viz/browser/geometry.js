@@ -1,9 +1,9 @@
 // Numbers and positions only: no page, no colours. Tested with `node --test`.
 import { headName, keysOf } from "./reading.js";
 import { eachRow, gathered, greatest, heaviest, piecesOf, sumShown } from "./rows.js";
-import { LONG, defaultsFor, defaultsOf, patternsOf } from "./view.js";
+import { LONG_TOKENS, firstValues, lastOf, settingsIn, settingsOut } from "./view.js";
 /** @import { Axis, Bins, Reading } from "./reading.js" */
-/** @import { Kind, Setting, Settings } from "./view.js" */
+/** @import { Kind, Settings } from "./view.js" */
 
 /**
  * Tokens that a view holds, null for none; `at`: the panel that they are counted in.
@@ -44,27 +44,19 @@ import { LONG, defaultsFor, defaultsOf, patternsOf } from "./view.js";
 
 // ---- The view: what is shown of a reading, and its form in the URL ----------------------------------
 
-export const DEFAULTS = defaultsOf(["unit", "special", "links", "scale", "side", "shown"]);
-const PATTERNS = patternsOf(Object.keys(DEFAULTS));
-
 /** @type {(reading: Reading) => boolean} */
-export const isLong = (reading) => Math.max(reading.n, keysOf(reading).n) > LONG.tokens;
+export const isLong = (reading) => Math.max(reading.n, keysOf(reading).n) > LONG_TOKENS;
 // The default view of a reading: for a long text only the strongest links.
 /** @type {(reading: Reading) => Record<string, string>} */
-export const firstView = (reading) => ({ ...defaultsFor(DEFAULTS, [reading]), ...(isLong(reading) && LONG.defaults) });
+export const firstView = (reading) => firstValues("explorer", [reading], isLong(reading));
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, reading: Reading) => ReadingView} */
 export function parseView(params, reading) {
   const start = reading.start || {};
-  const first = firstView(reading);
-  const view = /** @type {ReadingView} */ ({});
+  const view = /** @type {ReadingView} */ (settingsIn(params, firstView(reading), "explorer"));
   /** @type {(name: string) => string | null} */
-  const last = (name) => params.getAll(name).at(-1) ?? null; // the last value of a repeated parameter, as on the server
-  for (const [name, pattern] of Object.entries(PATTERNS)) {
-    const value = last(name);
-    view[/** @type {Setting} */ (name)] = value !== null && pattern.test(value) ? value : first[name];
-  }
+  const last = (name) => lastOf(params, name);
   view.head = headIndex(last("head"), reading) ?? headIndex(start.head, reading) ?? 0;
   const layer = Math.floor(view.head / reading.heads) * reading.heads;
   const others = (last("on") || "")
@@ -81,7 +73,7 @@ export function parseView(params, reading) {
 
 // "q10": a pinned query; "k1": a key; "q10k1": one link.
 /** @type {(value: string | null | undefined, reading: Reading) => Pin | null} */
-function pinOf(value, reading) {
+export function pinOf(value, reading) {
   const match = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(value || "");
   if (!match || !value) return null;
   const [query, key] = [match[1], match[2]].map((t) => (t === undefined ? null : +t));
@@ -96,10 +88,7 @@ export const pinName = (pin) =>
 /** @type {(view: ReadingView, reading: Reading) => Record<string, string | null>} */
 export function encodeView(view, reading) {
   const start = reading.start || {};
-  const first = firstView(reading);
-  const fields = /** @type {Record<string, string | null>} */ ({});
-  for (const name of /** @type {Setting[]} */ (Object.keys(PATTERNS)))
-    fields[name] = view[name] === first[name] ? null : (view[name] ?? null);
+  const fields = settingsOut(view, firstView(reading));
   const head = headName(reading, view.head);
   const pin = pinName(view.pin);
   const atStart = head === (start.head || headName(reading, 0)) && pin === (start.pin || null);

@@ -5,6 +5,7 @@ import { heatmapLayout, within } from "./layouts.js";
 /** @import { HeatmapLayout, Span } from "./layouts.js" */
 /** @import { ShownHead } from "./links.js" */
 /** @import { Look } from "./stage.js" */
+/** @import { Settings } from "./view.js" */
 
 /**
  * What a heatmap is drawn from; of a difference also the largest of its numbers, for their sign is marked.
@@ -12,7 +13,7 @@ import { heatmapLayout, within } from "./layouts.js";
  * @typedef {Pick<ShownHead, "shade" | "picture" | "largest"> & { part: Block }} Pictured
  */
 
-/** @typedef {Axes & { head: Pictured, focus: Span | null, marked?: boolean[] | null }} HeatScene */
+/** @typedef {Axes & { head: Pictured, focus: Span | null, marked?: boolean[] | null, view?: Settings }} HeatScene */
 
 const LABEL = 96; // the greatest width of labels, pixels
 const MARKED = 4; // from this cell size on, cells below 0 carry a minus, and marked ones an outline
@@ -25,16 +26,16 @@ const DEEP = 0.52; // of the largest difference: from here on a cell is nearer t
 /** @type {(rows: Unit[], cols: Unit[], look: Look) => number} */
 export const heatmapLabel = (rows, cols, look) => Math.min(LABEL, widest(rows, cols, look.textFont(13)) + 12);
 
-/** @type {(cell: number) => number} */
-export const labelSize = (cell) => Math.max(cell < 10 ? 9 : 10, Math.min(13, cell - 1));
+/** @type {(cell: number, least?: number) => number} */
+export const labelSize = (cell, least = 0) => Math.max(least, cell < 10 ? 9 : 10, Math.min(13, cell - 1));
 // If cells are smaller than letters, only one label in this many is written. The same as
-// `label_step` in figures/heatmap.py.
-/** @type {(cell: number) => number} */
-export const labelStep = (cell) => Math.ceil(labelSize(cell) / cell);
+// `label_step` in figures/layout/heatmap.py.
+/** @type {(cell: number, least?: number) => number} */
+export const labelStep = (cell, least) => Math.ceil(labelSize(cell, least) / cell);
 // What is said of labels that are left out, "Every 2nd token is named."; empty if all are there.
-/** @type {(cell: number | undefined) => string} */
-export function thinned(cell) {
-  const every = cell ? labelStep(cell) : 1;
+/** @type {(cell: number | undefined, least?: number) => string} */
+export function thinned(cell, least) {
+  const every = cell ? labelStep(cell, least) : 1;
   const ending = { 2: "nd", 3: "rd" }[every] ?? "th";
   return every === 1 ? "" : `Every ${every}${ending} token is named.`;
 }
@@ -184,8 +185,8 @@ export function axis(context, scene, look, layout, isRow) {
   const list = isRow ? scene.rows : scene.cols;
   const focused = scene.focus ? (isRow ? scene.focus.row : scene.focus.col) : null;
   const count = (scene.focus && (isRow ? scene.focus.rows : scene.focus.cols)) || 1;
-  const size = labelSize(layout.cell);
-  const every = labelStep(layout.cell);
+  const size = labelSize(layout.cell, look.letters);
+  const every = labelStep(layout.cell, look.letters);
   const written = labelled(list.length, every, focused, count);
   list.forEach((unit, i) => {
     const held = within(i, focused, count);

@@ -53,7 +53,7 @@ export function fit(canvas, width, height) {
   return context;
 }
 
-// The shades of signed numbers on a scale that diverges from 128. The same as `painted` in figures/view.py.
+// The shades of signed numbers on a scale that diverges from 128. The same as `painted` in figures/layout/view.py.
 /** @type {(part: { w: ArrayLike<number> }, shade: Uint8ClampedArray) => Uint8ClampedArray} */
 export const diverging = ({ w }, shade) =>
   shade.map((level, i) => 128 + Math.sign(w[i]) * Math.floor((level * 127) / 255 + 0.5));

@@ -27,7 +27,6 @@
  * @property {number} top
  * @property {number} step
  * @property {number} size
- * @property {number} down the distance between layers: greater than `step` where a bar is below each head
  * @property {number} width
  * @property {number} height
  */
@@ -49,24 +48,22 @@
 
 const STEP = { least: 20, tall: 45, most: 80 }; // pixels of a head: a grid that is higher than `tall` scrolls
 
-// Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side, `below` the
-// room for a bar below each.
+// Grid of all heads: layers down, heads across. `step` is the distance between cells, `size` a cell's side; `tall`: see
+// STEP.
 /**
- * @type {(width: number, layers: number, heads: number, height: number, below?: number, most?: number) =>
- *   GridLayout}
+ * @type {(width: number, layers: number, heads: number, height: number, most?: number, tall?: number) => GridLayout}
  */
-export function gridLayout(width, layers, heads, height, below = 0, most = STEP.most) {
+export function gridLayout(width, layers, heads, height, most = STEP.most, tall = STEP.tall) {
   const [left, top] = [30, 22];
-  const fit = Math.min((width - left) / heads, Math.max(STEP.tall, (height - top) / layers - below));
+  const fit = Math.min((width - left) / heads, Math.max(tall, (height - top) / layers));
   const step = Math.max(STEP.least, Math.min(most, Math.floor(fit)));
   const gap = step >= 30 ? 4 : 3;
-  const down = step + below;
-  return { left, top, step, size: step - gap, down, width: left + heads * step, height: top + layers * down };
+  return { left, top, step, size: step - gap, width: left + heads * step, height: top + layers * step };
 }
 
 /** @type {(layout: GridLayout, layers: number, heads: number, x: number, y: number) => number | null} */
-export function gridCellAt({ left, top, step, down }, layers, heads, x, y) {
-  const [layer, head] = [Math.floor((y - top) / down), Math.floor((x - left) / step)];
+export function gridCellAt({ left, top, step }, layers, heads, x, y) {
+  const [layer, head] = [Math.floor((y - top) / step), Math.floor((x - left) / step)];
   return layer >= 0 && layer < layers && head >= 0 && head < heads ? layer * heads + head : null;
 }
 

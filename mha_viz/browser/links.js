@@ -1,13 +1,14 @@
 // Token links: queries on the left, keys on the right, one line per weight, whose width and darkness are the shade of
 // the weight on one scale for all lines.
+import { chosen, shades } from "./geometry.js";
 import { fit, widest, write } from "./ink.js";
 import { linksLayout, spanWeight, within } from "./layouts.js";
 import { number } from "./numerals.js";
-import { isShare } from "./view.js";
-/** @import { HeadLinks } from "./drawn_links.js" */
-/** @import { Axes, Unit, WholeBlock } from "./geometry.js" */
+import { isShare, unitsInWords } from "./view.js";
+/** @import { Axes, Block, ShownBlock, Unit, WholeBlock } from "./geometry.js" */
 /** @import { Cells, LinksLayout, Span } from "./layouts.js" */
 /** @import { Look } from "./stage.js" */
+/** @import { Settings } from "./view.js" */
 
 /**
  * A head as it is drawn, with its links where these are drawn.
@@ -25,7 +26,7 @@ import { isShare } from "./view.js";
 
 /** @typedef {ShownHeadFields & Partial<HeadLinks>} ShownHead */
 
-/** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean }} LinkScene */
+/** @typedef {Axes & { heads: ShownHead[], focus: Span | null, quiet?: boolean, view: Settings }} LinkScene */
 
 const TEXT = 16; // pixels of the largest letters, which hints may make much wider than those of 15
 const BESIDE = 4; // pixels between the lines of two heads that link the same tokens
@@ -100,7 +101,7 @@ function numbersWide(heads, width) {
  *   number[], shift: number) => void}
  */
 function strokes(context, { focus }, head, layout, [above, below], shift) {
-  const { part, chosen, lines, colour, dash, below: negative } = head;
+  const { part, colour, dash, below: negative } = head;
   /** @type {(Path2D | null)[]} */
   const paths = new Array(2 * LEVELS + 1).fill(null);
   const { C } = part;
@@ -110,7 +111,7 @@ function strokes(context, { focus }, head, layout, [above, below], shift) {
   /** @type {(i: number) => number} */
   const mid = (i) => (i + 0.5) * layout.rowHeight + shift;
   const bend = (right - left) * 0.42;
-  const mask = focus ? chosen : lines;
+  const mask = focus ? head.chosen : head.lines;
   for (let i = mask?.indexOf(1) ?? -1; i >= 0; i = mask?.indexOf(1, i + 1) ?? -1) {
     const [r, c] = [Math.floor(i / C), i % C];
     if (focus && focus.row !== null && !within(r, focus.row, focus.rows)) continue;
@@ -233,4 +234,70 @@ function numbers(context, list, x, y, { heads }, { digits, wide, written }, look
     context.fillStyle = head.colour;
     context.fillRect(at, y + digits * 0.6, wide * 0.9, 2);
   });
+}
+
+// ---- Which links are drawn, and with how much ink -----------------------------------------------------------
+
+const CROWDED = { words: 25, links: 20 }; // from so many words on, so many links are drawn where nothing is held
+
+// Whether so many words are shown that all their links together could not be told apart.
+/** @type {(axes: Axes) => boolean} */
+const isCrowded = ({ rows, cols }) =>
+  [rows, cols].some((list) => list.filter(({ special }) => !special).length >= CROWDED.words);
+
+// The words for a diagram that draws only the strongest links; empty if it draws all.
+/** @type {(axes: Axes, unit: string) => string} */
+export const fewLinks = (axes, unit) =>
+  isCrowded(axes) ? `the ${CROWDED.links} strongest links between ${unitsInWords(unit)}` : "";
+
+// The scale of links: one for all lines of a figure, because a scale for each row would give a weak link the ink of a
+// strong one.
+/** @type {(scale: string) => string} */
+export const linkScale = (scale) => (scale === "row" ? "head" : scale);
+
+const NUMBERED = 0.05; // smaller shares, or smaller parts of the largest of other numbers, are not written
+
+/**
+ * The links of a head in a diagram: `chosen`, those that the view's rule leaves, which a held word shows; `lines`,
+ * those that are drawn where nothing is held; `ink`, their shades on the scale of the diagram; `least`, the smallest
+ * weight that is written.
+ *
+ * @typedef {{ chosen: Uint8Array, lines: Uint8Array, ink: Uint8ClampedArray, least: number }} HeadLinks
+ */
+
+// The links of heads that are drawn together; `top`: the end of a scale that other diagrams share.
+/** @type {(parts: ShownBlock[], axes: Axes, links: string, scale: string, top?: number) => HeadLinks[]} */
+export function linksOf(parts, axes, links, scale, top = Math.max(0, ...parts.map(({ max }) => max))) {
+  const drawn = drawnLinks(parts, links, axes);
+  return parts.map((part, i) => ({
+    chosen: chosen(part, links),
+    lines: drawn[i],
+    ink: shades({ ...part, max: top }, linkScale(scale)),
+    least: Math.fround(NUMBERED * (isShare(part) ? 1 : part.max)),
+  }));
+}
+
+// Which links of heads in one diagram are drawn where nothing is held: those that the rule of the view leaves; of many
+// words the strongest of those between words. The rule is then one about words, too: most heads give a special token so
+// much that the heaviest key of every word is [CLS] or [SEP].
+/** @type {(parts: Block[], links: string, axes: Axes) => Uint8Array[]} */
+function drawnLinks(parts, links, axes) {
+  if (!isCrowded(axes)) return parts.map((part) => chosen(part, links));
+  /** @type {{ head: number, at: number, size: number }[]} */
+  let best = [];
+  parts.forEach((part, head) => {
+    const { C } = part;
+    const w = part.w.map((weight, at) =>
+      axes.rows[Math.floor(at / C)].special || axes.cols[at % C].special ? 0 : Math.abs(weight),
+    );
+    const rule = chosen({ ...part, w }, links);
+    for (let at = rule.indexOf(1); at >= 0; at = rule.indexOf(1, at + 1)) {
+      const size = w[at];
+      if (!size || (best.length === CROWDED.links && size <= best[best.length - 1].size)) continue;
+      best = [...best, { head, at, size }].sort((a, b) => b.size - a.size).slice(0, CROWDED.links);
+    }
+  });
+  const drawn = parts.map(({ R, C }) => new Uint8Array(R * C));
+  for (const { head, at } of best) drawn[head][at] = 1;
+  return drawn;
 }

@@ -7,7 +7,6 @@
  */
 
 const ACTED = "mha_viz.acted";
-const ROLES = "mha_viz.roles";
 const SENTENCES = "mha_viz.sentences";
 const MOST_SENTENCES = 20;
 const MOST_LETTERS = 2000; // the most characters of a sentence that is stored
@@ -29,15 +28,6 @@ export function rememberActing() {
     window.localStorage.setItem(ACTED, "yes");
   } catch {
     // a private window: it moves again in the next visit
-  }
-}
-
-/** @type {(isOn: boolean) => void} */
-export function rememberRoles(isOn) {
-  try {
-    window.localStorage.setItem(ROLES, isOn ? "on" : "off");
-  } catch {
-    // a private window: the address states it instead
   }
 }
 
@@ -76,30 +66,6 @@ export function forgetSentences() {
     // if storage is refused, nothing was stored
   }
 }
-
-// Whether roles were shown in the previous visit. Read once: an address names one picture until the page loads again.
-const REMEMBERED = remembersRoles();
-
-/** @type {() => boolean} */
-function remembersRoles() {
-  try {
-    return window.localStorage.getItem(ROLES) === "on";
-  } catch {
-    return false;
-  }
-}
-
-// Whether roles are shown: as in the address, or else as remembered. They are hidden in the first visit.
-/** @type {(params: URLSearchParams) => boolean} */
-export function showsRoles(params) {
-  const wanted = params.getAll("roles").at(-1);
-  return wanted === "on" || (wanted !== "off" && REMEMBERED);
-}
-
-// The parameter of an address: that roles are shown is stated for whoever gets it; that they are not, only where this
-// browser remembers otherwise.
-/** @type {(isShown: boolean) => string | null} */
-export const rolesName = (isShown) => (isShown ? "on" : REMEMBERED ? "off" : null);
 
 // Whether "/" and "?" are keys of every page: on by default; users of speech input can turn them off.
 /** @type {() => boolean} */

@@ -1,4 +1,4 @@
-// One reading, as figures/packet.py packs it: the tokens of both axes, and the matrices of its heads.
+// One reading, as figures/layout/packet.py packs it: the tokens of both axes, and the matrices of its heads.
 import { isOfLayers } from "./view.js";
 /** @import { Link } from "./geometry.js" */
 
@@ -28,8 +28,8 @@ import { isOfLayers } from "./view.js";
 /** @typedef {{ light: Theme, dark: Theme, grey?: Theme }} Themes */
 
 /**
- * One reading (figures/packet.py): the rows, and `keys`, the columns where they are of another text; `request`, what
- * else the server needs to read it again.
+ * One reading (figures/layout/packet.py): the rows, and `keys`, the columns where they are of another text; `request`,
+ * what else the server needs to read it again.
  *
  * @typedef {object} ReadingFields
  * @property {TypedAxis} [keys]
@@ -64,7 +64,7 @@ import { isOfLayers } from "./view.js";
  */
 /** @typedef {TypedAxis & ReadingFields} Reading */
 
-// Bytes of one reading (figures/packet.py) -> header fields, matrices by head number, pooled thumbnails.
+// Bytes of one reading (figures/layout/packet.py) -> header fields, matrices by head number, pooled thumbnails.
 /** @type {(bytes: Uint8Array) => Reading} */
 export function unpack(bytes) {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);

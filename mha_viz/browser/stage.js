@@ -1,9 +1,9 @@
 // What interactive drawings share: what the pointer is on and what is held, keys, the address, size and theme.
 import { isDark, palette } from "./ink.js";
-import { isUnanswered } from "./post.js";
+import { isUnanswered } from "./mount.js";
 /** @import { Pin } from "./geometry.js" */
 /** @import { Spot } from "./layouts.js" */
-/** @import { Send } from "./post.js" */
+/** @import { Send } from "./mount.js" */
 /** @import { Reading } from "./reading.js" */
 
 /**
@@ -23,6 +23,7 @@ import { isUnanswered } from "./post.js";
  * @property {string} accent
  * @property {string} muted
  * @property {string} small
+ * @property {number} [letters] the least size of labels, where there is one
  * @property {(size: number, weight?: number) => string} textFont
  * @property {(size: number) => string} numberFont
  * @property {number} width
@@ -129,7 +130,8 @@ export function readLook(look, root, themes, quiet) {
   look.accent = value("--st-primary-color", look.ink);
   look.muted = getComputedStyle(quiet).color;
   const [sans, mono] = [value("--st-font", "sans-serif"), value("--st-code-font", "monospace")];
-  look.small = `11px ${mono}`;
+  look.letters = Number(value("--mha-letters", "0")); // the least size of labels: for a class, on a projector
+  look.small = `${look.letters || 11}px ${mono}`;
   look.textFont = (size, weight = 400) => `${weight} ${size}px ${sans}`;
   look.numberFont = (size) => `600 ${size}px ${mono}`;
 }

@@ -3,7 +3,7 @@ import { make, typedText } from "./dom.js";
 import { isPair, mean } from "./geometry.js";
 import { number, percent } from "./numerals.js";
 import { isSwitchedOff, mapName, paperMapName } from "./reading.js";
-import { isOfLayers, labelOf } from "./view.js";
+import { isOfLayers, labelOf, unitsInWords } from "./view.js";
 import { isShare } from "./view.js";
 /** @import { Children } from "./dom.js" */
 /** @import { Axes, Block, Unit } from "./geometry.js" */
@@ -16,7 +16,7 @@ const TABLE_UNITS = 40; // larger matrices are listed by weight
 const LISTED = 300;
 /** @type {(text: string) => HTMLElement} */
 const strong = (text) => make("b", {}, typedText(text));
-const SPECIAL = "Not a word: a mark that the model adds, where heads rest when they look at nothing in particular";
+const SPECIAL = "Not a word: a mark that the model adds, where heads look when they look at nothing in particular";
 /** @type {(unit: { text: string, special: boolean }) => HTMLElement} */
 const named = ({ text, special }) => (special ? make("abbr", { title: SPECIAL }, typedText(text)) : typedText(text));
 /** @type {(text: string) => HTMLElement} */
@@ -29,14 +29,14 @@ const soft = (text) => make("span", { class: "soft" }, text);
  *   Children}
  */
 export function readout({ part }, { rows, cols }, focus, unit, quiet = false, hints = true) {
-  if (!rows.length || !cols.length) return ["Nothing is left to draw: this text has only special tokens here."];
+  if (!rows.length || !cols.length) return ["Nothing to draw: this text has only special tokens here."];
   if (!focus) {
-    const hint = hints ? [soft(" Point at a word; click to hold.")] : [];
+    const hint = hints ? [soft(" Hover over a word; click to pin.")] : [];
     if (quiet) return hint;
     const { row, col, weight } = strongest(part, rows, cols);
     const isOrdinary = !rows[row].special && !cols[col].special;
     return [
-      `Strongest link${isOrdinary ? ` between ${unit}` : ""}: `,
+      `Strongest link${isOrdinary ? ` between ${unitsInWords(unit)}` : ""}: `,
       ...linkWords(rows[row], cols[col], weight, part),
       ...hint,
     ];
@@ -49,7 +49,7 @@ export function readout({ part }, { rows, cols }, focus, unit, quiet = false, hi
 /** @type {(from: Unit, to: Unit, weight: number, kind: Kind) => Children} */
 const linkWords = (from, to, weight, kind) => [strong(from.text), " → ", strong(to.text), ` ${number(weight, kind)}`];
 
-// Say the scale in words, as `span` in figures/view.py does.
+// Say the scale in words, as `span` in figures/layout/view.py does.
 /** @type {(scale: string, top: number, kind?: Kind) => string} */
 export const scaleWords = (scale, top, { quantity, signed } = {}) => {
   const end = `${signed ? "±" : ""}${scale === "fixed" ? "1" : number(top, { quantity })}`;
@@ -98,11 +98,12 @@ export function hiddenNote({ part: { hidden } }, { rows }, focus, view, reading)
   const isWhole = view.special === "keep" && !(isPair(reading) && view.side !== "all");
   if (isWhole && !reading.hidden) return "";
   const all = isOfLayers(reading) ? `this layer’s ${labelOf(reading)}` : "this head’s attention";
-  if (!hidden.length) return `${percent(1)} of ${all} is hidden.`;
+  if (!hidden.length) return `${percent(1)} of ${all} goes to hidden tokens.`;
   const isOne = focus && focus.row !== null;
   const share = isOne ? hidden[focus.row] : mean(Array.from(hidden));
   const whose = isOne ? `the attention from “${rows[focus.row].text}”` : all;
-  const how = view.special === "rescale" || isWhole ? "was hidden before rescaling" : "is hidden";
+  const how =
+    view.special === "rescale" || isWhole ? "went to hidden tokens before rescaling" : "goes to hidden tokens";
   return `${percent(share)} of ${whose} ${how}.`;
 }
 
@@ -119,7 +120,7 @@ export function offNote(reading, heads) {
 // What the numbers of a view are, in words: "weight" only where the model computed them. The rule
 // is that of `name_numbers` in attention/numbers.py.
 /** @type {(reading: Reading, view: Pick<Settings, "unit" | "special">) => string} */
-export function numbersIn(reading, view) {
+function numbersIn(reading, view) {
   const before = reading.numbers ?? "weight";
   const parts = [
     view.unit === "words" && !reading.numbers?.includes("_by_words") && "by_words",

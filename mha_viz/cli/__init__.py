@@ -1,7 +1,7 @@
 """The command ``mha-viz``: serve the app, list models, write attention weights or figures to files, measure corpora.
 
-An error that a user can cause ends the command with one line on stderr and one of the codes of ``exit_codes``; Ctrl-C
-ends it with 130 and one line on what is kept (``stops``).
+An error that a user can cause ends the command with one line on stderr and one of the exit codes; Ctrl-C ends it with
+130 and one line on what is kept (``stops``).
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from mha_viz import process
-from mha_viz.cli import exit_codes
-from mha_viz.cli.stops import Stops, end, kept_in_words
+from mha_viz.cli.stops import FAULT, STOPPED, USAGE, Stops, end, exit_code, kept_in_words
 from mha_viz.cli.terminal import never_fail_on, one_line
 from mha_viz.cli.usage import only_options
 from mha_viz.errors import Cancelled, MhaVizError
 from mha_viz.files import recorded
 
 NO_MEMORY = (
-    "There is too little memory for this. End other programs, raise the limit (ulimit -v), or use a smaller model."
+    "There is too little memory for this. Close other programs, raise the limit (ulimit -v), or use a smaller model."
 )
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # of a disk, a quota, a file system
 
@@ -36,13 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             code = _code_of(arguments, args)
         except (KeyboardInterrupt, Cancelled) as stop:
-            code, words = exit_codes.STOPPED, str(stop)
+            code, words = STOPPED, str(stop)
             if not words.endswith("."):  # a library's, in whose work it was pressed
                 words = ""
-        if not stops.pressed and code != exit_codes.STOPPED:
+        if not stops.pressed and code != STOPPED:
             return code
         stops.announce(words or kept_in_words(args, record))
-        return exit_codes.STOPPED
+        return STOPPED
 
 
 def run() -> NoReturn:
@@ -68,7 +67,7 @@ def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
         raise
     except MhaVizError as error:
         print(f"mha-viz: {one_line(only_options(str(error)))}", file=sys.stderr)
-        return exit_codes.exit_code(error)
+        return exit_code(error)
     except BrokenPipeError:  # the output was closed, as in `mha-viz models | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -78,7 +77,7 @@ def _code_of(arguments: Sequence[str] | None, args: argparse.Namespace) -> int:
         print(f"mha-viz: The output cannot be written: {str(error.strerror).lower()}. Free some room.", file=sys.stderr)
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again at exit
-        return exit_codes.USAGE
+        return USAGE
     except Exception as error:
         return _fault(error)
     return 0
@@ -89,9 +88,9 @@ def _fault(error: Exception) -> int:
     little memory is none."""
     if process.lacks_memory(error):
         print(f"mha-viz: {NO_MEMORY}", file=sys.stderr)
-        return exit_codes.USAGE
+        return USAGE
     if sys.flags.dev_mode:
         raise error
     fault = one_line(f"{type(error).__name__}: {error}")
     print(f"mha-viz: Internal error: {fault}. `python -X dev -m mha_viz.cli …` shows where.", file=sys.stderr)
-    return exit_codes.FAULT
+    return FAULT

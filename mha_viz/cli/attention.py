@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz import exports
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import Parser, device_option, dtype_option, output_options, text_options
 from mha_viz.cli.output import destination
 from mha_viz.cli.terminal import text_of
+from mha_viz.figures import files
+from mha_viz.view.quantities import QUANTITIES
 
 
 def options(attention: Parser) -> None:
@@ -20,18 +20,18 @@ def options(attention: Parser) -> None:
     dtype_option(attention)
     quantities.options(attention)
     quantities.continue_option(attention)
-    attention.add_argument("--words", action="store_true", help="one row and column per word instead of per piece")
+    attention.add_argument("--words", action="store_true", help="one row and column per word instead of per token")
     attention.add_argument(
         "--without-special",
         action="store_true",
         help="leave out [CLS], [SEP] and other special tokens, and rescale rows to sum to 1",
     )
-    output_options(attention, exports.suffixes())
+    output_options(attention, files.suffixes())
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the attention of every head on a text to a file or to stdout."""
-    to = destination(args.out, args.format, exports.suffixes(), "a file format that can be written")
+    to = destination(args.out, args.format, files.suffixes(), "a file format that can be written")
     request = quantities.request_of(args, args.model, text_of(args.text))
     model = choose_model(args.model)
     check_heads(model, args.without)

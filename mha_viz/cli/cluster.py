@@ -21,6 +21,7 @@ from mha_viz.numerals import counted, duration
 from mha_viz.quotes import did_you_mean
 
 MOST_WORKERS = 1000
+PARTS = ".parts"  # in a folder: what was measured by a command that was stopped, or by workers
 LISTED = 8  # workers whose sentences are shown one by one
 workers_number = whole(1, MOST_WORKERS, "a number of workers")
 
@@ -30,11 +31,11 @@ def cluster_options(command: Parser) -> None:
     words = (
         "measure on the Dask cluster with this scheduler, such as tcp://10.0.0.5:8786; its workers read the files, and "
     )
-    words += "store what they have measured beside the results, under the same paths as here"
+    words += "store their results beside the output, under the same paths as here"
     command.add_argument("--cluster", default="", metavar="ADDRESS", help=words)
-    words = "measure with this many worker processes on this machine, each with one thread"
+    words = "measure with this many single-threaded worker processes on this machine"
     command.add_argument("--workers", default=0, type=workers_number, metavar="N", help=words)
-    words = "with --workers: serve Dask's dashboard on this machine, at an address that only you are told"
+    words = "with --workers: serve Dask's dashboard on this machine, at an address that only you see"
     command.add_argument("--dashboard", action="store_true", help=words)
 
 
@@ -56,6 +57,25 @@ def emptied(folder: Path | None) -> Iterator[None]:
         if folder is not None:
             with suppress(OSError):
                 folder.rmdir()  # not if something is in it
+
+
+def how_to_continue(folder: Path | None) -> str:
+    """Say how a stopped command goes on whose results so far are shown. ``folder``: where what it measured is kept."""
+    return "run the same command again to continue" if folder else "name a file with --out to keep them"
+
+
+@contextmanager
+def continued(folder: Path | None) -> Iterator[None]:
+    """Remove an empty folder, as :func:`emptied` does; Ctrl-C says that the same command continues from the folder, if
+    something is in it."""
+    with emptied(folder):
+        try:
+            yield
+        except KeyboardInterrupt:
+            if folder is None or not folder.is_dir() or not any(folder.iterdir()):
+                raise
+            words = f"What was measured is in {folder}; run the same command again to continue."
+            raise KeyboardInterrupt(words) from None
 
 
 @contextmanager
@@ -102,18 +122,12 @@ def in_words(so_far: Any) -> str:
     """The progress of a study on a cluster, as one line."""
     left = "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
     lost = f"; {counted(so_far.lost, 'worker')} lost, whose parts are measured again" if so_far.lost else ""
-    return (
-        f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{left}{lost}; "
-        f"{_shares([*so_far.by_worker.values()])}"
-    )
-
-
-def _shares(sentences: list[int]) -> str:
-    """The sentences of each worker, in the order in which the workers answered first."""
-    if len(sentences) <= LISTED:
-        return " · ".join(f"w{number} {count:,}" for number, count in enumerate(sentences))
-    least, most = min(sentences), max(sentences)
-    return f"{len(sentences)} workers, each {least:,} to {most:,}, median {round(median(sentences)):,}"
+    each = [*so_far.by_worker.values()]  # in the order in which the workers answered first
+    if len(each) <= LISTED:
+        shares = " · ".join(f"w{number} {count:,}" for number, count in enumerate(each))
+    else:
+        shares = f"{len(each)} workers, each {min(each):,} to {max(each):,}, median {round(median(each)):,}"
+    return f"{so_far.done:,} of {so_far.total:,} sentences, {so_far.rate:,.0f} per second{left}{lost}; {shares}"
 
 
 @contextmanager
@@ -122,12 +136,8 @@ def suggesting(source: str) -> Iterator[None]:
     try:
         yield
     except CorpusMissing as error:
-        question = did_you_mean(source, [*BUILT_IN, *_names_beside(Path(source))])
+        path, beside = Path(source), list[str]()  # the other files in the folder, with the path that was typed
+        with suppress(OSError):
+            beside = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
+        question = did_you_mean(source, [*BUILT_IN, *beside])
         raise CorpusMissing(error.problem, f"{question} {error.remedy}".strip()) from error
-
-
-def _names_beside(path: Path) -> list[str]:
-    """The other files in the folder in which a file was not found, written with the path that was typed."""
-    with suppress(OSError):
-        return [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), 1000) if one.is_file()]
-    return []

@@ -8,8 +8,8 @@ from mha_viz.analysis.repeats import DRAWS, LENGTH, MEASURES, SEED, DecoderHeads
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, count, device_option, dtype_option, output_options, whole
 from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.terminal import bar_of_share, one_line
-from mha_viz.figures.caption import both
+from mha_viz.cli.terminal import bar_of, one_line
+from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import counted, decimal
 
 
@@ -34,11 +34,11 @@ def run(args: argparse.Namespace) -> None:
     """Measure the heads of a causal model on repeated random tokens, and print those that have a role."""
     to = table_destination(args.out, args.format)
     model = choose_model(args.model)
-    from mha_viz.study.decoder_heads import decoder_heads  # imports torch
+    from mha_viz.study.decoder_heads import find_induction_heads  # imports torch
 
     encoder = load_model(model, args.device, args.dtype)
-    with bar_of_share("of the sequences") as progress:
-        measured = decoder_heads(
+    with bar_of("of the sequences") as progress:
+        measured = find_induction_heads(
             encoder,
             length=args.length,
             draws=args.draws,
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lines(measured: DecoderHeads) -> list[str]:
-    drawn = f"{counted(measured.draws, 'sequence')} of {measured.length} random tokens that come twice"
+    drawn = f"{counted(measured.draws, 'sequence')} of {measured.length} random tokens that occur twice"
     lines = [f"{measured.model} on {drawn}, seed {measured.seed}; mean weight, best untrained head, chance"]
     roles = measured.roles()
     for number, (measure, meaning) in enumerate(MEASURES.items()):

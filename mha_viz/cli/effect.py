@@ -10,23 +10,22 @@ from typing import Any
 from mha_viz.analysis.corpus_effects import CorpusEffect, EffectRow
 from mha_viz.analysis.intervals import FEW
 from mha_viz.analysis.syntax import DIRECTIONS
-from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, progress_line
+from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, how_to_continue, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, model_option, most_option, output_options
 from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.profile import corpus_option, open_source
 from mha_viz.cli.quantities import head_names, off_options, recipes_of
-from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
-from mha_viz.corpus.sampling import name_sample
+from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.corpus.limits import name_sample
 from mha_viz.errors import CorpusError, SettingError
-from mha_viz.figures.caption import both
-from mha_viz.figures.use_words import most_in_words, no_more_in_words
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.use_words import most_in_words, no_more_in_words
 from mha_viz.files import make_folder
-from mha_viz.models.catalog import Model
+from mha_viz.models.getting.catalog import Model
 from mha_viz.numerals import counted, with_interval
 from mha_viz.request import METHODS, RESAMPLE, Request
 
-TAKEN = "taken.npz"  # what was measured by a command that was stopped
 LISTED = 12  # heads that are listed
 MOST = (1, 1_000_000, 400)  # sentences: the least, the most, and the default
 
@@ -35,7 +34,7 @@ def options(effect: Parser) -> None:
     """Add the options of the command."""
     corpus_option(effect)
     model_option(effect)
-    off_options(effect, "--heads", "heads that are switched off, together and each alone, as L3H1,L2H4", required=True)
+    off_options(effect, "--heads", "heads to switch off, together and each alone, as L3H1,L2H4", required=True)
     means_option(effect)
     words = "measure only the words that a head with this role attends from, such as nsubj (default: whole sentences)"
     effect.add_argument("--relation", default="", metavar="NAME", help=words)
@@ -66,7 +65,7 @@ def means_corpus(args: argparse.Namespace, cluster: Any = None) -> Any:
             f"--means says what means are over, but the method is {args.method or METHODS[0]}.",
             "Add --method mean or resample, or leave --means out.",
         )
-    return read_corpus(args.means, cluster=cluster)
+    return open_source(args.means, cluster=cluster)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -77,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     folder = folder_beside(to, "parts")
     with cluster_for(args) as cluster, warnings_as_lines(), emptied(folder):
         measuring = _run(args, model, cluster, folder)
-        bar = progress_line() if cluster else bar_of_progress("sentences")
+        bar = progress_line() if cluster else bar_of("sentences")
         try:
             with bar as progress, closing(measuring.sentences()) as reports:
                 for so_far in reports:
@@ -86,20 +85,19 @@ def run(args: argparse.Namespace) -> None:
             with suppress(CorpusError):  # nothing was measured
                 result = measuring.result()
                 put_out(to, result.table, map(one_line, _lines(result)))
-                again = "run the same command again to continue" if folder else "a file named by --out would keep them"
-                raise KeyboardInterrupt(f"These are the results for the sentences read so far; {again}.") from None
+                words = f"These are the results for the sentences read so far; {how_to_continue(folder)}."
+                raise KeyboardInterrupt(words) from None
             raise
         result = measuring.result()
         put_out(to, result.table, map(one_line, _lines(result)))
-        if folder is not None:
-            (folder / TAKEN).unlink(missing_ok=True)
+        measuring.forget()
 
 
 def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | None) -> Any:
-    """The measurement, in this process, which saves what is taken in ``folder``, or on a cluster, which stores the
-    results of parts there. Raises CorpusError, ExportError, ModelError's family."""
-    corpus = read_corpus(args.corpus, cluster=cluster)
-    from mha_viz.study.corpus_effects import EffectSettings, Measurement  # imports torch
+    """Return the measurement, which is saved in ``folder``. Raises CorpusError, ExportError, ModelError's family."""
+    corpus = open_source(args.corpus, cluster=cluster)
+    from mha_viz.study.corpus_effects import EffectSettings, Measurement
+    from mha_viz.study.readers import readable  # imports torch
 
     request = Request(off=args.heads, method=args.method or METHODS[0])
     means = means_corpus(args, cluster)
@@ -109,11 +107,7 @@ def _run(args: argparse.Namespace, model: Model, cluster: Any, folder: Path | No
     encoder = load_model(model, args.device, args.dtype)
     if folder is not None:
         make_folder(folder)
-    if cluster is None:
-        return Measurement(encoder, corpus, settings, file=folder and folder / TAKEN)
-    from mha_viz.study.cluster.effects import ClusterMeasurement
-
-    return ClusterMeasurement(cluster, encoder, corpus, settings, folder)
+    return Measurement(encoder, readable(corpus, cluster and cluster.client), settings, folder=folder)
 
 
 def few_documents(count: int) -> str:
@@ -134,16 +128,13 @@ def _lines(result: CorpusEffect) -> list[str]:
         lines.append(few_documents(result.documents))
     measured = [row for row in result.rows if row.variant.kind != "control"]
     controls = sorted((row for row in result.rows if row.variant.kind == "control"), key=lambda row: -row.effect)
-    lines += [_line(row) for row in (*measured, *controls[:LISTED])]
+    for row in (*measured, *controls[:LISTED]):
+        name = ", ".join(map(both, row.variant.heads))
+        kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
+        lines.append(f"{with_interval(row.effect, row.low, row.high, 4)}  {name}  {kind}".rstrip())
     if len(controls) > LISTED:
         lines.append(f"and {len(controls) - LISTED} more")
     return lines + [_judged(row, result) for row in measured if row.used is not None]
-
-
-def _line(row: EffectRow) -> str:
-    name = ", ".join(map(both, row.variant.heads))
-    kind = {"together": "together", "head": "", "control": "same layer"}[row.variant.kind]
-    return f"{with_interval(row.effect, row.low, row.high, 4)}  {name}  {kind}".rstrip()
 
 
 def _judged(row: EffectRow, result: CorpusEffect) -> str:

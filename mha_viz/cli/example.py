@@ -20,7 +20,11 @@ SOURCE = (
 
 def options(example: Parser) -> None:
     """Add the options of the command."""
-    example.add_argument("out", metavar="FILE", help="the file to write, such as treebank.conllu, or - for stdout")
+    example.add_argument(
+        "out",
+        metavar="FILE",
+        help="the file to write or replace, such as treebank.conllu; - for stdout",
+    )
     words = f"write {COUNT} sentences of the built-in grammar, with coreference, drawn by this seed"
     example.add_argument("--grammar", type=whole(0, 1_000_000, "a seed"), metavar="SEED", help=words)
 

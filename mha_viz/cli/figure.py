@@ -8,28 +8,30 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from mha_viz import exports
 from mha_viz.attention import Attention
-from mha_viz.attention.shown import named_in
 from mha_viz.cli import quantities
 from mha_viz.cli.models import check_heads, choose_model, read_all
 from mha_viz.cli.options import (
     Parser,
     columns,
     device_option,
-    dpi,
     dtype_option,
     folder_name,
     number,
     output_options,
     text_options,
+    whole,
 )
 from mha_viz.cli.output import Destination, destination, format_suffix
 from mha_viz.cli.terminal import bar, one_line, text_of, warnings_as_lines
 from mha_viz.cli.usage import in_options
 from mha_viz.errors import ExportError, FigureWarning, SettingError
+from mha_viz.figures import files
+from mha_viz.figures.drawing.marks import DPI
 from mha_viz.files import make_folder
+from mha_viz.models.getting import catalog
 from mha_viz.quotes import did_you_mean, quoted
+from mha_viz.view.settings import OPTIONS, ViewSetting, default_scale, only_on_page, refusal_in_files
 
 KINDS = {
     "heatmap": "One head's matrix, or that of every head.",
@@ -41,22 +43,6 @@ KINDS = {
 WHOLE_PAGE = ("grid", "compare", "difference")  # kinds whose .html files show every setting of the view
 LONE_HEADS = ("heatmap", "links")  # kinds that --all-heads can draw
 PANELS = 16
-SCALES = ("fixed", "head", "row", "log")
-# The settings of a view: the default, the possible values if there are only a few, and the kinds that take the setting.
-VIEW: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "unit": ("words", ("words", "pieces"), tuple(KINDS)),
-    "special": ("keep", ("keep", "hide", "rescale"), tuple(KINDS)),
-    "side": ("all", ("all", "aa", "ab", "ba", "bb"), ("heatmap", "links", "grid")),
-    "links": ("all", (), ("links", *WHOLE_PAGE)),
-    "scale": ("fixed", SCALES, tuple(KINDS)),
-    "pin": ("", (), tuple(KINDS)),
-}
-# Settings that the static drawing of a kind does not show, only its interactive page.
-ONLY_ON_PAGES = {
-    "links": ("grid", "compare", "difference"),
-    "scale": ("difference",),
-    "pin": ("grid",),
-}
 
 
 def options(figure: Parser, epilog: dict[str, str]) -> None:
@@ -73,7 +59,7 @@ def options(figure: Parser, epilog: dict[str, str]) -> None:
         _head_options(one, kind)
         _view_options(one, kind)
         _size_options(one, kind)
-        output_options(one, exports.figure_suffixes(), required=False)
+        output_options(one, files.figure_suffixes(), required=False)
         one.add_argument("--caption", action="store_true", help="print the caption of the figure")
 
 
@@ -90,58 +76,41 @@ def _head_options(one: Parser, kind: str) -> None:
         words = "another text; may be repeated" if kind == "compare" else "the second text, for one head in two texts"
         one.add_argument("--and", action="append", dest="others", metavar="TEXT", help=words)
     if kind == "compare":
-        words = "what heads are drawn as: heatmap or links (default: heatmap)"
+        words = "how to draw the heads: heatmap or links (default: heatmap)"
         one.add_argument("--as", dest="as_", choices=LONE_HEADS, metavar="KIND", help=words)
         words = "panels per row, from 1 to 16 (default: as many as fit)"
         one.add_argument("--columns", type=columns, metavar="N", help=words)
     if kind in LONE_HEADS:
-        words = "in place of --head and --out: write each head, L0H0, or layer of rollout, L0, to this folder, .svg or "
+        words = "instead of --head and --out: write each head, or layer of rollout, to this folder, .svg or "
         one.add_argument("--all-heads", type=folder_name, metavar="DIR", help=f"{words}the --format given")
 
 
 def _view_options(one: Parser, kind: str) -> None:
-    for name, (default, values, takers) in VIEW.items():
-        if kind in takers:
-            choices = tuple(value for value in values if (kind, value) != ("compare", "row")) or None
-            words = f"{_view_words(name, kind)} (default: {default or 'none'}){_only_on_pages(name, kind)}"
-            given = None if name == "scale" else default  # None: the quantity decides
+    for name, setting in OPTIONS.items():
+        if kind in setting.kinds:
+            default = setting.default or "none"
+            words = f"{setting.help_for(kind)} (default: {default}){_only_on_pages(setting, kind)}"
+            given = None if setting.not_shares else setting.default  # None: the quantity decides
+            choices = setting.listed(kind) or None
             one.add_argument(f"--{name}", default=given, choices=choices, metavar=name.upper(), help=words)
 
 
-def _view_words(name: str, kind: str) -> str:
-    """The help text for a setting of the view in a kind of figure."""
-    scales = "head, to the head's largest weight; row, to each row's"
-    if kind == "links":
-        scales = "head or row, to the largest weight of all heads"
-    if kind == "compare":
-        scales = "head, to the largest weight of all panels"
-    return {
-        "unit": "words or pieces, as rows and columns",
-        "special": "keep or hide special tokens such as [CLS]; rescale hides them and makes rows sum to 1 again",
-        "side": "the part of a --pair to show: all, aa, ab, ba or bb; ab is from the first text to the second",
-        "links": "which links: all; topN, the N heaviest keys of each query, as top3; min0.N, weights from this one "
-        "on, as min0.10; mass0.N, the fewest keys of each query that hold this share of its row, as mass0.70",
-        "scale": "the range of colours, or of the width and darkness of links: fixed, from 0 to 1; "
-        f"{scales}; log, from 0.001 to 1",
-        "pin": "a token or a link to hold: q10 is query token 10, k1 key token 1, q10k1 the link between them; tokens "
-        "are pieces, counted from 0",
-    }[name]
-
-
-def _only_on_pages(name: str, kind: str) -> str:
+def _only_on_pages(setting: ViewSetting, kind: str) -> str:
     """Where a setting is shown, if not in every file."""
-    if kind not in ONLY_ON_PAGES.get(name, ()):
+    if kind not in setting.only_on_page:
         return ""
-    return "; with --as links, or in .html files" if (name, kind) == ("links", "compare") else "; only in .html files"
+    is_in_links = kind == "compare" and not setting.is_only_on_page(kind, "links")
+    return "; with --as links, or in .html files" if is_in_links else "; only in .html files"
 
 
 def _size_options(one: Parser, kind: str) -> None:
     width = one.add_mutually_exclusive_group()
-    words = "width: 85 fits one column of a page, 178 two (default: 178)"
+    usual = "178" if kind in ("grid", "compare") else "77, or 178 where 77 has no room for the text"
+    words = f"width: 77 or 85 fits one column of a page, 178 two (default: {usual})"
     width.add_argument("--width-mm", type=number, metavar="MM", help=words)
     width.add_argument("--width-in", type=number, metavar="IN", help="width in inches")
-    words = "maximum height of the figure (default: 220, which leaves room for a caption on A4)"
-    words += "; longer links are set in columns, or show the part around --pin" * (kind == "links")
+    words = "maximum height of the figure (default: 220, leaving room for a caption on A4)"
+    words += "; longer links are split into columns, or show the part around --pin" * (kind == "links")
     one.add_argument("--max-height-mm", type=number, metavar="MM", help=words)
     one.add_argument("--font-pt", default=8.0, type=number, metavar="PT", help="font size of the labels (default: 8)")
     one.add_argument(
@@ -151,9 +120,8 @@ def _size_options(one: Parser, kind: str) -> None:
         help="light, dark, or grey for print without colour (default: light; .html files follow the reader's browser)",
     )
     one.add_argument("--transparent", action="store_true", help="no background")
-    one.add_argument(
-        "--dpi", default=300, type=dpi, metavar="N", help="resolution of .png files in dots per inch (default: 300)"
-    )
+    words = f"resolution of .png files in dots per inch, from {DPI[0]} to {DPI[1]} (default: 300)"
+    one.add_argument("--dpi", default=300, type=whole(*DPI, "a resolution"), metavar="N", help=words)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -167,8 +135,9 @@ def run(args: argparse.Namespace) -> None:
 def _draw(args: argparse.Namespace) -> None:
     to = _checked(args)
     requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
-    takes_scale = args.kind not in ONLY_ON_PAGES["scale"]
-    args.scale = args.scale or (quantities.default_scale(args.quantity) if takes_scale else VIEW["scale"][0])
+    scale = OPTIONS["scale"]
+    usual = scale.default if args.kind in scale.only_on_page else default_scale(args.quantity)
+    args.scale = args.scale or usual
     settings = _settings(args, to.suffix)
     model = choose_model(args.model)
     check_heads(model, args.head, args.quantity)
@@ -197,12 +166,12 @@ def _checked(args: argparse.Namespace) -> Destination:
     args.head = quantities.heads_of(args)
     _check_heads(args)
     if args.all_heads is None:
-        return destination(args.out, args.format, exports.figure_suffixes(), "a figure format")
+        return destination(args.out, args.format, files.figure_suffixes(), "a figure format")
     for option, given in (("--head", args.head), ("--caption", args.caption)):
         if given:
             raise SettingError(f"{option} does not go with --all-heads.", f"Leave {option} out.")
     suffix = format_suffix(args.format or "svg")
-    if suffix not in (formats := exports.figure_suffixes()):
+    if suffix not in (formats := files.figure_suffixes()):
         remedy = f"{did_you_mean(suffix, formats)} Use one of {', '.join(formats)}.".strip()
         raise ExportError(f"{quoted(suffix)} is not a figure format.", remedy)
     return Destination(args.all_heads, suffix)
@@ -214,7 +183,9 @@ def _check_heads(args: argparse.Namespace) -> None:
     if args.kind == "grid" or args.all_heads:
         return
     if not heads:
-        raise SettingError("No head was named.", "Give --head L3H1.")
+        listed = catalog.CATALOG.get(args.model.partition("@")[0])  # of others the sizes are unknown
+        layer, head = (min(3, listed.layers - 1), min(1, listed.heads - 1)) if listed else (0, 0)
+        raise SettingError("No head was named.", f"Give --head L{layer}H{head}.")
     if args.kind == "heatmap" and heads > 1:
         raise SettingError(f"A heatmap shows one head; {heads} were given.", "Use compare for several.")
     if args.kind == "links" and len({head.layer for head in args.head}) > 1:
@@ -233,7 +204,7 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     """The options of the figure. Raises SettingError for an invalid value, or for an option that this figure does not
     show."""
     from mha_viz.figures.layout import Size
-    from mha_viz.figures.view import View
+    from mha_viz.figures.layout.view import View
 
     if getattr(args, "side", "all") != "all" and not args.pair:
         raise SettingError(
@@ -244,7 +215,7 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     low, high = (bound / 25.4 for bound in LIMITS["width_mm"])
     if args.width_in is not None and not low <= args.width_in <= high:
         raise SettingError(f"--width-in is {args.width_in:g}.", f"Expected a number from {low:.2g} to {high:.3g}.")
-    view = {name: getattr(args, name) for name in VIEW if hasattr(args, name)}
+    view = {name: getattr(args, name) for name in OPTIONS if hasattr(args, name)}
     sizes = {name: getattr(args, name) for name in ("width_mm", "max_height_mm", "font_pt", "look", "transparent")}
     sizes["width_mm"] = args.width_mm if args.width_in is None else 25.4 * args.width_in
     sizes = {name: value for name, value in sizes.items() if value is not None}
@@ -253,22 +224,13 @@ def _settings(args: argparse.Namespace, suffix: str) -> dict[str, Any]:
     if suffix == ".html" and args.columns:
         raise SettingError("--columns does not go with .html, whose panels fill the window.", "Leave it out.")
     if suffix != ".html" or args.kind not in WHOLE_PAGE:
-        _check_shown(args)
+        for name in only_on_page(args.kind, view, args.as_ or ""):
+            raise refusal_in_files(name, args.kind, "--")
     return view | sizes
 
 
-def _check_shown(args: argparse.Namespace) -> None:
-    for name, kinds in ONLY_ON_PAGES.items():
-        shown = args.as_ == "links" and name == "links"
-        if getattr(args, name, VIEW[name][0]) != VIEW[name][0] and args.kind in kinds and not shown:
-            others = [kind for kind in VIEW[name][2] if kind not in kinds]
-            others += ["compare --as links"] * (name == "links")
-            remedy = f"It goes with {', '.join(others)}, and with .html."
-            raise SettingError(f"--{name} does not go with {args.kind}.", remedy)
-
-
 def _figure(args: argparse.Namespace, readings: list[Attention], settings: dict[str, Any]) -> Any:
-    from mha_viz import figure as figure_api
+    from mha_viz import figures as figure_api
 
     if args.kind == "grid":
         return figure_api.grid(readings[0], **settings)
@@ -281,21 +243,22 @@ def _figure(args: argparse.Namespace, readings: list[Attention], settings: dict[
 
 
 def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, settings: dict[str, Any]) -> None:
-    from mha_viz import figure as figure_api
+    from mha_viz import figures as figure_api
 
     folder: Path = args.all_heads
     make_folder(folder)
-    every = {named_in(attention.quantity, head): head for head in attention.every_head()}
+    every, named = attention.every_head(), list[str]()
     warned: dict[str, list[str]] = {}  # the files that each warning is about
     with warnings_as_lines(), bar("files") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", FigureWarning)  # reported once, below
-        for done, (name, head) in enumerate(every.items(), 1):
+        for done, head in enumerate(every, 1):
             figure = getattr(figure_api, args.kind)(attention, heads=[head], **settings)
-            path = figure.save(folder / f"{name}{suffix}", args.dpi)
+            path = figure.save(folder / f"{figure.name}{suffix}", args.dpi)
+            named.append(path.name)
             for line in _warnings(figure, suffix):
                 warned.setdefault(line, []).append(path.name)
             show(done, len(every))
-    print(f"{folder}: {len(every)} files, {next(iter(every))}{suffix} to {name}{suffix}")
+    print(f"{folder}: {len(every)} files, {named[0]} to {named[-1]}")
     for line, names in warned.items():
         which = "" if len(names) == len(every) else f"{names[0]}, one of {len(names)} such files: "
         print(f"mha-viz: {which}{line}", file=sys.stderr)
@@ -303,4 +266,4 @@ def _every_head(args: argparse.Namespace, attention: Attention, suffix: str, set
 
 def _warnings(figure: Any, suffix: str) -> list[str]:
     """The warnings about a picture; formats other than pictures are drawn with the reader's fonts and settings."""
-    return [in_options(line) for line in figure.warnings] if suffix in exports.drawing_suffixes() else []
+    return [in_options(line) for line in figure.warnings] if suffix in files.drawing_suffixes() else []

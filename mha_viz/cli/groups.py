@@ -6,14 +6,15 @@ import argparse
 from collections.abc import Iterator
 
 from mha_viz.analysis.link_groups import LinkGroups
+from mha_viz.cli.cluster import cluster_for, cluster_options, continued, folder_beside
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, most_option, output_options, whole
 from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.profile import corpus_option, open_source
 from mha_viz.cli.quantities import recipes_of, recipes_option
 from mha_viz.cli.search import model_and_head, sentence_line
-from mha_viz.cli.terminal import bar_of_share, one_line
-from mha_viz.figures.caption import both
+from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import counted, percent
 from mha_viz.process.steps import completed
 
@@ -33,6 +34,7 @@ def options(groups: Parser) -> None:
     output_options(groups, TABLES, required=False)
     device_option(groups)
     dtype_option(groups)
+    cluster_options(groups)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -42,13 +44,16 @@ def run(args: argparse.Namespace) -> None:
     model = choose_model(name)
     check_heads(model, [head])
     recipes = recipes_of(args)
-    corpus = read_corpus(args.corpus)
-    from mha_viz.study.link_groups import grouping  # imports torch
+    folder = folder_beside(to, "parts")
+    with continued(folder), cluster_for(args) as cluster, warnings_as_lines():
+        corpus = open_source(args.corpus, cluster=cluster)
+        from mha_viz.study.link_groups import grouping
+        from mha_viz.study.readers import readable  # imports torch
 
-    with bar_of_share("of the text") as progress:
-        encoder = load_model(model, args.device, args.dtype)
-        steps = grouping(encoder, corpus, head, recipes, args.most, args.links)
-        groups = completed(steps, progress)
+        with bar_of("of the text") as progress:
+            encoder, source = load_model(model, args.device, args.dtype), readable(corpus, cluster and cluster.client)
+            steps = grouping(encoder, source, head, recipes, args.most, args.links, folder)
+            groups = completed(steps, progress)
     put_out(to, groups.table, map(one_line, _lines(groups)))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from mha_viz.cli.options import Parser
 from mha_viz.errors import MhaVizError
 from mha_viz.files.tables import inert
-from mha_viz.models import catalog, hub
-from mha_viz.models.catalog import Model
+from mha_viz.models.getting import catalog, hub
+from mha_viz.models.getting.catalog import Model
 
 FORMATS = ("table", "csv", "json")
 
@@ -57,12 +57,7 @@ def _row(model: Model) -> dict[str, Any]:
     numbers = {name: size or None for name, size in sizes.items()}
     about = model.label if model.label != model.name else ""
     about = ", ".join(filter(None, (about, "weights only" if facts and facts.weights_only else "")))
-    return {"name": model.name, **numbers, "where": _where(model), "about": about}
-
-
-def _where(model: Model) -> str:
-    if model.kind == "folder":
-        return "folder"
-    if model.kind != "hub":
-        return "bundled"
-    return "cached" if hub.local_folder(model) else "not downloaded"
+    where = "folder" if model.kind == "folder" else "bundled"
+    if model.kind == "hub":
+        where = "cached" if hub.local_folder(model) else "not downloaded"
+    return {"name": model.name, **numbers, "where": where, "about": about}

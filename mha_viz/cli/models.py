@@ -11,13 +11,13 @@ from typing import Any
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.attention import Attention, Head
 from mha_viz.attention.generated import mark_written
-from mha_viz.browser.quantities import QUANTITIES, WEIGHT
 from mha_viz.cli.terminal import downloading, warnings_as_lines
 from mha_viz.errors import SettingError, UnknownHead
 from mha_viz.model_names import short_name
-from mha_viz.models import catalog, hub
-from mha_viz.models.catalog import Model
+from mha_viz.models.getting import catalog, hub
+from mha_viz.models.getting.catalog import Model
 from mha_viz.request import DTYPES, Request
+from mha_viz.view.quantities import QUANTITIES, WEIGHT
 
 LISTED = "Choose one that `mha-viz models` lists"
 
@@ -36,7 +36,7 @@ def load_model(model: Model, device: str = "cpu", dtype: str = DTYPES[0], name: 
     if hub.local_folder(model) is None:
         with catalog.suggesting(model.name, LISTED), downloading(model.name) as show:
             hub.fetch(model, progress=show)
-    from mha_viz.models.loading import load  # imports torch: 2 s that `models` and `serve` need not wait
+    from mha_viz.models.reading.loading import load  # imports torch: 2 s that `models` and `serve` need not wait
 
     return load(model.name, device, dtype=dtype, name=name)
 
@@ -71,18 +71,16 @@ def read_all(
     loaded = load_model(model, device, dtype, name)
     if not words:
         return answers(loaded, requests, recipes)
-    continued = [_continued(loaded, request, words) for request in requests]
+    from mha_viz.models.reading.continuing import continue_text
+
+    continued = []
+    for request in requests:
+        if request.pair:
+            raise SettingError("--continue does not go with --pair.", "Leave one of them out.")
+        prefixed = loaded.prefixed(request.prefix) if request.prefix else loaded
+        continued.append(replace(request, text=continue_text(prefixed, request.text, words)))
     lengths = [len(longer.text) - len(request.text) for longer, request in zip(continued, requests, strict=True)]
     return [*map(mark_written, answers(loaded, continued, recipes), lengths)]
-
-
-def _continued(model: Any, request: Request, words: int) -> Request:
-    from mha_viz.models.continuing import continue_text
-
-    if request.pair:
-        raise SettingError("--continue does not go with --pair.", "Leave one of them out.")
-    prefixed = model.prefixed(request.prefix) if request.prefix else model
-    return replace(request, text=continue_text(prefixed, request.text, words))
 
 
 def answers(model: Any, requests: Sequence[Request], recipes: Recipes | None = None) -> list[Attention]:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from mha_viz.attention import Head
 from mha_viz.cli.usage import as_sentence, meant_head
 from mha_viz.errors import SettingError, UnknownHead
-from mha_viz.models import catalog
+from mha_viz.models.getting import catalog
 from mha_viz.quotes import did_you_mean, quoted, series, shortened
 from mha_viz.request import DTYPES
 
@@ -103,14 +103,14 @@ def model_option(command: Parser) -> None:
 
 def most_option(command: Parser, least: int, most: int, default: int, read: str = "sentences to read") -> None:
     """Add --most, from ``least`` to ``most`` sentences of a corpus; ``read``: which."""
-    words = f"number of {read}, at most: of N, every ⌈N / NUMBER⌉-th (default: {default})"
+    words = f"maximum number of {read}: of N, every ⌈N / NUMBER⌉-th is taken (default: {default})"
     kind = whole(least, most, "a number of sentences")
     command.add_argument("--most", type=kind, default=default, metavar="NUMBER", help=words)
 
 
 def model_name_option(command: Parser, *options: str) -> None:
     """Add --model-name, also under other ``options``."""
-    words = "what captions and files call the model (default: its id on the Hub, or what the config of a folder says)"
+    words = "name of the model in captions and files (default: its id on the Hub, or the name in its config)"
     command.add_argument(*options, "--model-name", dest="model_name", default="", metavar="NAME", help=words)
 
 
@@ -122,7 +122,9 @@ def device_option(command: Parser) -> None:
 
 def dtype_option(command: Parser) -> None:
     """Add --dtype."""
-    words = f"the type of the model's weights: {', '.join(DTYPES)}; the last two take half the memory and change "
+    words = (
+        f"the type of the model's weights: {', '.join(DTYPES)}; the last two take half the memory and slightly change "
+    )
     words += f"numbers (default: {DTYPES[0]})"
     command.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, metavar="TYPE", help=words)
 
@@ -178,8 +180,7 @@ def whole(low: int, high: int, what: str) -> Callable[[str], int]:
     return parse
 
 
-dpi = whole(20, 2400, "a resolution")
 count = whole(0, 10_000_000, "a whole number")
-batch = whole(1, 1_000_000, "a number of pieces")
+batch = whole(1, 1_000_000, "a number of tokens")
 port_number = whole(1, 65535, "a port")
 columns = whole(1, 16, "a number of columns")

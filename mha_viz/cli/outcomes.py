@@ -11,9 +11,9 @@ from mha_viz.analysis.paired import PairedDifferences
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.replication import HOLDS, OUTCOMES, Replication, RoleScore
 from mha_viz.cli.terminal import one_line
-from mha_viz.figures.caption import both
-from mha_viz.figures.glosses import link, linked
-from mha_viz.figures.role_words import FEW_DOCUMENTS, OLDER_RULE, RULES, is_older, linked_words
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.glosses import link, linked
+from mha_viz.figures.words.role_words import FEW_DOCUMENTS, OLDER_RULE, RULES, is_older, linked_words
 from mha_viz.numerals import counted
 from mha_viz.quotes import shortened
 
@@ -48,7 +48,11 @@ def lines(replications: Sequence[Replication], there: Profile, here: Profile) ->
     legend += [OF_RULE.format(rule=" or ".join(rules), older=older)] if rules else []
     measured = [replication.here for replication in replications if replication.here is not None]
     legend += _over({one.documents for one in measured if one.documents is not None}, names[1])
-    return [*table, *legend, f"{there.model}: {_count(replications, *names)}"]
+    outcomes = Counter(replication.outcome for replication in replications)
+    held = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {names[0]} hold on {names[1]}."
+    others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
+    count = " ".join([held, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])
+    return [*table, *legend, f"{there.model}: {count}"]
 
 
 def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
@@ -64,11 +68,11 @@ def paired_lines(pairs: PairedDifferences, corpus: str) -> list[str]:
     over = _over({pair.documents for pair in pairs}, one_line(shortened(corpus, MOST_OF_NAME)))
     apart = sum(pair.interval.low > 0 or pair.interval.high < 0 for pair in pairs)
     models = " beside ".join(dict.fromkeys((pairs[0].one.model, pairs[0].other.model)))
-    return [*table, *over, f"{models}: the interval leaves out 0 for {apart:,} of {counted(len(pairs), 'role')}."]
+    return [*table, *over, f"{models}: the interval excludes 0 for {apart:,} of {counted(len(pairs), 'role')}."]
 
 
 def run_lines(table: pd.DataFrame) -> list[str]:
-    """Each role of :func:`mha_viz.in_runs` with the runs that have it, and its heads in each."""
+    """Each role of :func:`mha_viz.roles.in_runs` with the runs that have it, and its heads in each."""
     rows, every = [("role", "runs", "heads, by run")], cast("Any", table.itertuples(index=False))
     for row in every:
         role = linked(row.detail) if " " in row.detail else link(row.detail) or row.detail
@@ -110,11 +114,3 @@ def _numbers(measured: RoleScore | None) -> tuple[str, str, str]:
 
 def _share(value: float) -> str:
     return "–" if value != value else f"{value:.3f}"  # NaN is not equal to itself
-
-
-def _count(replications: Sequence[Replication], there: str, here: str) -> str:
-    """ "45 of 47 roles of A hold on B. 2: a simple rule does as well." """
-    outcomes = Counter(replication.outcome for replication in replications)
-    holding = f"{outcomes[HOLDS]:,} of {counted(len(replications), 'role')} of {there} hold on {here}."
-    others = [outcome for outcome in OUTCOMES if outcome != HOLDS and outcomes[outcome]]
-    return " ".join([holding, *(f"{outcomes[other]:,}: {other.removesuffix(' here')}." for other in others)])

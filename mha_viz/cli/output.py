@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from mha_viz import exports
 from mha_viz.attention import Attention
 from mha_viz.errors import ExportError, SettingError
+from mha_viz.figures import files
 from mha_viz.files.tables import as_csv
 from mha_viz.quotes import did_you_mean, printable, quoted, shortened
 
@@ -35,7 +35,7 @@ class Destination:
     def write(self, make: Callable[[], bytes]) -> None:
         """Write the output of ``make``. Raises ExportError."""
         if self.path is not None:
-            exports.write_bytes(self.path, make)
+            files.write_bytes(self.path, make)
         else:
             made = make()
             _to_stdout(lambda file: file.write(made))
@@ -44,9 +44,9 @@ class Destination:
         """Write a reading piece by piece. Raises ExportError."""
         announce(attention, self)
         if self.path is not None:
-            exports.write(attention, self.path, self.suffix)
+            files.write(attention, self.path, self.suffix)
         else:
-            _to_stdout(lambda file: exports.stream(attention, self.suffix, file))
+            _to_stdout(lambda file: files.stream(attention, self.suffix, file))
 
     def write_table(self, rows: pd.DataFrame) -> None:
         """Write a table as CSV or JSON. Raises ExportError."""
@@ -86,12 +86,15 @@ def destination(out: str, asked_format: str | None, formats: Iterable[str], kind
     formats at once, for stdout without one, and for binary data on a terminal.
     """
     suffix = _suffix(out, asked_format)
+    if not suffix and Path(out).is_dir():
+        inside = Path(out) / f"made{next(iter(formats))}"
+        raise ExportError(f"{quoted(out)} is a folder.", f"Name a file in it, such as {inside}.")
     if suffix not in formats:
         problem = f"{quoted(suffix)} is not {kind}." if suffix else "The file has no suffix."
         remedy = f"{did_you_mean(suffix, formats)} Use one of {', '.join(formats)}.".strip()
         raise ExportError(problem, remedy)
     if out != STDOUT:
-        exports.check_place(out)
+        files.check_place(out)
         return Destination(Path(out), suffix)
     if suffix not in TEXT_FORMATS and sys.stdout is not None and sys.stdout.isatty():
         remedy = f"Redirect it, as in --out - > file{suffix}, or give --out FILE."

@@ -15,7 +15,7 @@ from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, 
 from mha_viz.cli.output import TABLES, put_out, table_destination
 from mha_viz.cli.terminal import one_line, text_of, warnings_as_lines
 from mha_viz.errors import SettingError
-from mha_viz.figures.caption import both
+from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import decimal, percent
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def options(patch: Parser) -> None:
     patch.add_argument("--foil", default="", metavar="WORD", help=words)
     words = "a third sentence: the answer is then the cosine of the sentence vector with that of this one"
     patch.add_argument("--similar-to", default="", metavar="TEXT", help=words)
-    words = "a later head: each earlier head’s output reaches only one side of it (path patching), as L1H2"
+    words = "a later head: each earlier head’s output from OTHER reaches only one side of it (path patching), as L1H2"
     patch.add_argument("--to", type=head_name, metavar="HEAD", help=words)
     words = f"the side of the head of --to: {', '.join(SIDES)} (default: {SIDES[1]})"
     patch.add_argument("--side", choices=SIDES, metavar="SIDE", help=words)
@@ -52,22 +52,22 @@ def run(args: argparse.Namespace) -> None:
     to, text = table_destination(args.out, args.format), text_of(args.text)
     model = choose_model(args.model)
     if args.side and args.to is None:
-        raise SettingError("--side says at which side of a head paths end, but none is named.", "Add --to.")
+        raise SettingError("--side needs --to, the head at which paths end.", "Add --to.")
     check_heads(model, [args.to] if args.to else [])
     answer = {"word": args.word, "foil": args.foil, "similar_to": args.similar_to}
     path = {"to": args.to, "side": args.side or SIDES[1]} if args.to else {}
-    from mha_viz.models.patching import patch  # imports torch
+    from mha_viz.models.intervening.patching import activation_patching  # imports torch
 
     with warnings_as_lines():
         encoder = load_model(model, args.device, args.dtype)
-        patched = patch(encoder, text, args.other, **answer, **path, exact=not args.estimate)
+        patched = activation_patching(encoder, text, args.other, **answer, **path, exact=not args.estimate)
     put_out(to, lambda: patched.table().reset_index(), map(one_line, _lines(patched)))
 
 
 def _lines(patched: Patched) -> Iterator[str]:
     yield f"{patched.model}: {patched.score} is {decimal(patched.before)}, on the other text {decimal(patched.after)}"
-    reaching = "" if patched.to is None else f" and reaches only the {patched.side} of {both(patched.to)}"
-    yield f"how much of that comes back when one head alone is taken from the other text{reaching}:"
+    reaching = "" if patched.to is None else f", if it reaches only the {patched.side} of {both(patched.to)}"
+    yield f"how much of that one head’s output from the other text restores{reaching}:"
     table = patched.table()
     is_estimated = patched.to is None and bool(np.isnan(patched.shares).any())
     for name, row in table.nlargest(LISTED, "estimated" if is_estimated else "share").iterrows():
@@ -81,8 +81,8 @@ def _lines(patched: Patched) -> Iterator[str]:
         yield left
     if is_estimated and patched.checked is not None:
         estimated, exact = map(percent, patched.checked_shares)
-        far = ": too far off to rely on the estimates; leave out --estimate" * patched.is_far_off
+        far = ": the estimates are unreliable here; leave out --estimate" * patched.is_far_off
         yield f"The largest estimate, of {both(patched.checked)}, is {estimated}; computed exactly, {exact}{far}."
-        yield "No other head was computed exactly: one that carries much may have a small estimate."
+        yield "The other heads were only estimated: an important one may have a small estimate."
     if patched.hardly_differs:
-        yield "The two answers hardly differ: shares of so little say little."
+        yield "The two answers hardly differ, so these shares mean little."

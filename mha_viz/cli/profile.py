@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.analysis.chance import COREFERENCE, KIND, SYNTAX
-from mha_viz.analysis.established import check, establish
-from mha_viz.analysis.places import check_places, folder_for
-from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
+from mha_viz.analysis.profile import FACTS, Profile, check_places, folder_for, profile_folder, read_profile
+from mha_viz.analysis.shipped import check, establish
 from mha_viz.cli.cluster import cluster_for, cluster_options, progress_line, suggesting
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import (
@@ -24,12 +23,12 @@ from mha_viz.cli.options import (
     model_name_option,
     whole,
 )
-from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
+from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
 from mha_viz.corpus import GRAMMAR, REPEATS
 from mha_viz.errors import ExportError, SettingError
-from mha_viz.figures.role_words import by_chance_in_words
+from mha_viz.figures.words.role_words import by_chance_in_words
 from mha_viz.files import make_folder
-from mha_viz.models import catalog
+from mha_viz.models.getting import catalog
 
 CORPUS_HELP = (
     "a file (CoNLL-U, a GAP table, or text with one sentence per line; also .gz, .zst, and Parquet with a column of "
@@ -90,7 +89,7 @@ def measuring_options(command: Parser) -> None:
         "--batch",
         type=batch,
         metavar="N",
-        help="maximum number of pieces that the model reads at once; affects memory and speed, not results",
+        help="maximum number of tokens that the model reads at once; affects memory and speed, not results",
     )
     device_option(command)
 
@@ -101,12 +100,15 @@ def run(args: argparse.Namespace) -> None:
     several = len(names) * len(args.corpus) > 1
     _check_several(args, several)
     with cluster_for(args) as cluster, warnings_as_lines():
-        corpora = [read_corpus(source, args.name, cluster) for source in args.corpus]
+        corpora = [open_source(source, args.name, cluster) for source in args.corpus]
         other, second = _other(args, cluster)
         sources = args.corpus if cluster else corpora
         also = str(args.other) if cluster and second is not None else second
         if _chance_options(args):
-            _check_trees(*sources, *filter(None, [also]))
+            from mha_viz.study.chance import treebank  # imports torch
+
+            for source in (*sources, *filter(None, [also])):
+                treebank(source)
         models = [choose_model(name) for name in names]
         check_places([model.name for model in models], [corpus.name for corpus in corpora])
         make_folder(args.out)
@@ -158,14 +160,7 @@ def _other(args: argparse.Namespace, cluster: Any) -> tuple[Profile | None, Any]
     if args.other is None:
         return None, None
     place = profile_folder(args.other)
-    return (read_profile(place), None) if is_profile(place) else (None, read_corpus(str(args.other), None, cluster))
-
-
-def _check_trees(*corpora: Any) -> None:
-    from mha_viz.study.chance import treebank  # imports torch
-
-    for corpus in corpora:
-        treebank(corpus)
+    return (read_profile(place), None) if is_profile(place) else (None, open_source(str(args.other), None, cluster))
 
 
 def _with_chance(
@@ -173,7 +168,7 @@ def _with_chance(
 ) -> Profile:
     """Return the profile with how many roles chance would name, written and printed. ``corpus``, ``also``: on a
     ``cluster`` names of files."""
-    from mha_viz.study.chance import chance_roles, treebank
+    from mha_viz.study.chance import permutation_test, treebank
     from mha_viz.study.plan import BATCH
 
     opened = [treebank(one) for one in (also, corpus) if one is not None]
@@ -183,8 +178,8 @@ def _with_chance(
     for role, keeps, draws in (*nulls, (SYNTAX, KIND, args.chance_of_kind)):
         if not draws:
             continue
-        with progress_line() if cluster else bar_of_progress("of the draws") as show:
-            chance = chance_roles(
+        with progress_line() if cluster else bar_of("of the draws") as show:
+            chance = permutation_test(
                 *(corpus, encoder),
                 also=also,
                 role=role,
@@ -238,7 +233,7 @@ def measure(
 
     if other is not None:
         check(_facts(encoder, corpus), other.facts)
-    with progress_line() if cluster else bar_of_progress("of the text") as progress:
+    with progress_line() if cluster else bar_of("of the text") as progress:
         try:
             engine = cluster or Here(most_pieces or BATCH)
             profile: Profile = engine.study(encoder, corpus, sums, control, progress)
@@ -252,9 +247,9 @@ def _facts(encoder: Any, corpus: Any) -> dict[str, str]:
     return {"model": encoder.name, "revision": encoder.revision, "corpus": corpus.name, "sha256": corpus.digest}
 
 
-def read_corpus(source: str, name: str | None = None, cluster: Any = None) -> Any:
+def open_source(source: str, name: str | None = None, cluster: Any = None) -> Any:
     """The corpus in a file, or the built-in one; for a ``cluster``, in shards. Raises CorpusError."""
-    from mha_viz.corpus.sources import open_corpus
+    from mha_viz.corpus.sources import read_corpus
 
     with suggesting(source):
-        return cluster.open(source, name) if cluster else open_corpus(source, name)
+        return cluster.open(source, name) if cluster else read_corpus(source, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz.browser.quantities import QUANTITIES
 from mha_viz.cli import quantities
 from mha_viz.cli.models import answers, check_heads, choose_model, load_model
 from mha_viz.cli.options import (
@@ -19,6 +18,7 @@ from mha_viz.cli.output import Destination, destination
 from mha_viz.cli.terminal import text_of
 from mha_viz.errors import SettingError
 from mha_viz.numerals import counted
+from mha_viz.view.quantities import QUANTITIES
 
 FORMATS = (".html",)
 
@@ -37,7 +37,7 @@ def options(publish: Parser) -> None:
     publish.add_argument("--remark", action="append", default=[], metavar="TEXT", help=words)
     quantities.options(publish)
     output_options(publish, FORMATS, required=False)
-    words = "in place of --out: a folder for a page on which readers type sentences of their own, read in their browser"
+    words = "instead of --out: a folder for a page on which readers type their own sentences, read in their browser"
     publish.add_argument("--live", type=folder_name, metavar="FOLDER", help=words)
     words = "with --live: store the model in half precision; the page says by how much its numbers differ"
     publish.add_argument("--half", action="store_true", help=words)
@@ -46,7 +46,7 @@ def options(publish: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write one interactive web page with heads and remarks on them to a file, to stdout, or with a model to a
     folder."""
-    from mha_viz.figure.publication import check_texts, publication, publish
+    from mha_viz.figures.publishing import check_texts, publication, publish
 
     requests = [quantities.request_of(args, args.model, text) for text in (text_of(args.text), *args.others)]
     to = _destination(args)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 
-from mha_viz.analysis.recipe_tables import Recipes, open_recipes
+from mha_viz.analysis.recipe_tables import Recipes, load_recipes
 from mha_viz.attention import Head
 from mha_viz.attention.answers import MOST_WORDS
-from mha_viz.browser.quantities import QUANTITIES
-from mha_viz.browser.view import scale_of
 from mha_viz.cli.options import Parser, head_name, whole
 from mha_viz.errors import SettingError
-from mha_viz.files.below import SETTING
+from mha_viz.files.assets import PROFILES
 from mha_viz.request import FIELDS, METHODS, OFF_IN, OVER_CORPUS, PARTS, Request
+from mha_viz.view.quantities import QUANTITIES
 
 ABOUT = "; ".join(quantity.brief for quantity in QUANTITIES.values())
 
@@ -31,11 +30,11 @@ def options(command: Parser) -> None:
     command.add_argument("--other", default="", metavar="TEXT", help=words)
     words = "with --other: first or second, the text whose weights are read; both reads the first (default: both)"
     command.add_argument("--off-in", choices=OFF_IN, metavar="TEXT", help=words)
-    off_options(command, "--without", "heads that are switched off, as L3H1,L2H4")
-    words = "with --method text: the other text, with as many tokens or words, on which the heads’ output is taken; "
+    off_options(command, "--without", "heads to switch off, as L3H1,L2H4")
+    words = "with --method text: the other text, with as many tokens or words, from which the heads’ output is taken; "
     words += "of a pair, it takes the place of the first text, and the second stays"
     command.add_argument("--from", default="", metavar="TEXT", help=words)
-    words = 'what the model reads before the text, as "query: "; drawn apart, and no part of the text'
+    words = 'what the model reads before the text, as "query: "; drawn separately'
     command.add_argument("--prefix", default="", metavar="TEXT", help=words)
     words = "with an encoder–decoder: the text given to the decoder (default: written by the model, up to 64 tokens)"
     command.add_argument("--target", default="", metavar="TEXT", help=words)
@@ -45,7 +44,7 @@ def options(command: Parser) -> None:
 
 def continue_option(command: Parser) -> None:
     """Add --continue."""
-    words = f"with a causal model: up to {MOST_WORDS} words that the model writes after the text, and that are marked"
+    words = f"with a causal model: let the model continue the text by up to {MOST_WORDS} words, which are marked"
     number = whole(1, MOST_WORDS, "a number of words")
     command.add_argument("--continue", type=number, default=0, dest="words_to_write", metavar="N", help=words)
 
@@ -62,14 +61,14 @@ def off_options(command: Parser, name: str, words: str, required: bool = False) 
 
 def recipes_option(command: Parser, otherwise: str = "") -> None:
     """Add --recipes, whose value :func:`recipes_of` opens; ``otherwise``: what is done where there are none."""
-    default = f"those of the model that {SETTING} leads to, or that come with the app{otherwise}"
-    words = f"recipes for what needs them, a folder from `mha-viz recipes` (default: {default})"
+    default = f"those that {PROFILES} names for the model, or those that come with the app{otherwise}"
+    words = f"folder with recipes, from `mha-viz recipes` (default: {default})"
     command.add_argument("--recipes", metavar="DIR", help=words)
 
 
 def recipes_of(args: argparse.Namespace) -> Recipes | None:
     """The recipes of --recipes; None without it. Raises CorpusError."""
-    return None if args.recipes is None else open_recipes(args.recipes)
+    return None if args.recipes is None else load_recipes(args.recipes)
 
 
 def head_names(value: str) -> tuple[Head, ...]:
@@ -104,8 +103,3 @@ def request_of(args: argparse.Namespace, model: str, text: str) -> Request:
     read = {name: field.option[2:].replace("-", "_") for name, field in FIELDS.items() if name not in ("model", "text")}
     given = {name: getattr(args, option) for name, option in read.items() if getattr(args, option) is not None}
     return Request(model, text, **given).checked(lambda name: FIELDS[name].option)
-
-
-def default_scale(quantity: str) -> str:
-    """The default colour scale of a quantity: only shares lie between 0 and 1."""
-    return scale_of(quantity)

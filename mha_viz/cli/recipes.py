@@ -7,19 +7,18 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from mha_viz.analysis.described import HeadRecipe, described, judged
-from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import FEW
-from mha_viz.analysis.recipe_tables import FACTS, MEAN, STABILITY, UNTRAINED, Recipes, open_recipes, recipes_folder
-from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, progress_line
+from mha_viz.analysis.recipe_tables import FACTS, MEAN, STABILITY, UNTRAINED, Recipes, load_recipes, recipes_folder
+from mha_viz.analysis.shipped import HeadRecipe, described, given_roles, judged
+from mha_viz.cli.cluster import PARTS, cluster_for, cluster_options, emptied, progress_line
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import MODEL_HELP, Parser, device_option, dtype_option, folder_name, most_option
-from mha_viz.cli.profile import CORPUS_HELP, read_corpus
-from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
-from mha_viz.figures.caption import both
-from mha_viz.figures.role_words import FEW_DOCUMENTS
+from mha_viz.cli.profile import CORPUS_HELP, open_source
+from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.role_words import FEW_DOCUMENTS
 from mha_viz.files import make_folder
-from mha_viz.models import catalog
+from mha_viz.models.getting import catalog
 from mha_viz.numerals import counted, decimal, percent, with_interval
 
 LISTED = 3  # rules of a head that are printed
@@ -32,12 +31,12 @@ def options(recipes: Parser) -> None:
     recipes.add_argument("corpus", metavar="CORPUS", help=words)
     words = f"{MODEL_HELP} (default: {catalog.DEFAULT}, or the model of the recipes)"
     recipes.add_argument("--model", metavar="NAME", help=words)
-    words = "a corpus of another origin, on which the recipes are scored; it chooses neither rules nor shares"
+    words = "a corpus of another origin to score the recipes on; it chooses neither rules nor shares"
     recipes.add_argument("--score", metavar="CORPUS", help=words)
-    words = "choose recipes on another corpus, too, or open others, and compare; may be given several times"
+    words = "also choose recipes on this corpus, or open these, and compare; may be repeated"
     recipes.add_argument("--and", dest="also", action="append", default=[], metavar="OTHER", help=words)
     most_option(recipes, 2, 100_000, 300, "sentences to read of each corpus")
-    words = "also measure, on --score or else on CORPUS, what is lost when heads are only their recipes: replaced.csv "
+    words = "also measure, on --score or else on CORPUS, what is lost when recipes replace the heads: replaced.csv "
     words += "and, of minilm and toy, accuracy.csv"
     recipes.add_argument("--replace", action="store_true", help=words)
     words = "folder to write recipes.csv, untrained.csv, explained.csv and recipes.json to"
@@ -52,21 +51,20 @@ def run(args: argparse.Namespace) -> None:
     the largest shares of each head."""
     earlier = opened(args.corpus)
     model = choose_model(args.model or (str(earlier.facts["model"]) if earlier else catalog.DEFAULT))
-    corpus: Any = earlier or read_corpus(args.corpus)
-    score = None if args.score is None else read_corpus(args.score)
+    corpus: Any = earlier or open_source(args.corpus)
+    score = None if args.score is None else open_source(args.score)
     make_folder(args.out)
-    others = [opened(name) or read_corpus(name) for name in args.also]
+    others = [opened(name) or open_source(name) for name in args.also]
     files = [name for name in (None if earlier else args.corpus, args.score) if name is not None]
-    with warnings_as_lines(), emptied(args.out), cluster_for(args, files) as cluster:
-        from mha_viz.study.recipes import recipes  # imports torch
-        from mha_viz.study.replaced import replaced, replaced_accuracy
+    with warnings_as_lines(), emptied(args.out), emptied(args.out / PARTS), cluster_for(args, files) as cluster:
+        from mha_viz.study.recipes import fit_recipes  # imports torch
         from mha_viz.study.stability import compare_recipes
 
         encoder = load_model(model, args.device, args.dtype)
         measured = earlier
         if measured is None or score is not None or not others:
-            with progress_line() if cluster else bar_of_progress("of the text") as progress:
-                measured = recipes(
+            with progress_line() if cluster else bar_of("of the text") as progress:
+                measured = fit_recipes(
                     earlier or args.corpus if cluster else corpus,
                     encoder,
                     score=args.score if cluster else score,
@@ -76,31 +74,42 @@ def run(args: argparse.Namespace) -> None:
                     client=cluster and cluster.client,
                 )
         for other in others:
-            with bar_of_progress("of the comparison") as progress:
+            with bar_of("of the comparison") as progress:
                 measured = compare_recipes(measured, other, encoder, most=args.most, progress=progress)
         if args.replace:
-            on = score or corpus
-            tables = {"replaced": replaced(measured, on, encoder, most=args.most)}
-            if on.has_trees and given_roles(encoder.name):
-                tables["accuracy"] = replaced_accuracy(measured, on, encoder, most=args.most)
-            measured = replace(measured, tables={**measured.tables, **tables})
+            measured = _replaced(args, measured, score or corpus, encoder, cluster)
     measured.save(args.out)
     lines = [f"{args.out}: {_summary(measured)}", *map(_line, described(measured))]
-    lines += [*_stability(measured), *_few_documents(measured)]
+    lines += _stability(measured)
+    documents = int(measured.tables["accuracy"]["role_documents"].max()) if "accuracy" in measured.tables else FEW
+    if documents < FEW:
+        lines.append(f"accuracy.csv, intervals over {counted(documents, 'document')}: {FEW_DOCUMENTS}")
     print("\n".join(map(one_line, lines)))
+
+
+def _replaced(args: argparse.Namespace, measured: Recipes, on: Any, encoder: Any, cluster: Any) -> Recipes:
+    """Return the recipes with the tables of what is lost when heads are only their recipes. ``on``: the corpus."""
+    from mha_viz.study.replaced import ablate_recipes, score_recipes
+
+    measures = {"replaced": ablate_recipes}
+    if on.has_trees and given_roles(encoder.name):
+        measures["accuracy"] = score_recipes
+    tables = dict(measured.tables)
+    for name, measure in measures.items():
+        with progress_line() if cluster else bar_of("readings") as progress:
+            tables[name] = measure(
+                *(measured, args.score or args.corpus if cluster else on, encoder),
+                most=args.most,
+                resume=args.out / PARTS,
+                progress=progress,
+                client=cluster and cluster.client,
+            )
+    return replace(measured, tables=tables)
 
 
 def opened(name: str) -> Recipes | None:
     """The recipes with a name, or in a folder; None if there are none."""
-    return open_recipes(name) if (recipes_folder(name) / FACTS).is_file() else None
-
-
-def _few_documents(measured: Recipes) -> list[str]:
-    """What the intervals of accuracies speak of, where few documents have a case."""
-    documents = int(measured.tables["accuracy"]["role_documents"].max()) if "accuracy" in measured.tables else FEW
-    return (
-        [f"accuracy.csv, intervals over {counted(documents, 'document')}: {FEW_DOCUMENTS}"] if documents < FEW else []
-    )
+    return load_recipes(name) if (recipes_folder(name) / FACTS).is_file() else None
 
 
 def _summary(measured: Recipes) -> str:
@@ -109,7 +118,7 @@ def _summary(measured: Recipes) -> str:
     shares = judged(table)["share"]
     low, high = (math.nan if number is None else number for number in facts.get(MEAN, (None,) * 3)[1:])
     mean = with_interval(shares.mean(), low, high, 1, percent)
-    means = f"{mean} explained on average, {percent(table['even'].mean())} by even attention"
+    means = f"{mean} explained on average, {percent(table['even'].mean())} by uniform attention"
     means += f", more than the best single rule on {(shares > table['best_rule']).sum()} of {len(table)} heads"
     untrained = (
         f"; of untrained weights {percent(table[UNTRAINED].mean())}" if UNTRAINED in measured.tables else NO_UNTRAINED

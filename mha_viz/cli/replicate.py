@@ -7,20 +7,20 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from mha_viz.analysis.established import check
 from mha_viz.analysis.matching import in_runs
 from mha_viz.analysis.profile import FACTS, Profile, profile_folder, read_profile
 from mha_viz.analysis.replication import replicate
+from mha_viz.analysis.shipped import check
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import cluster_for, cluster_options, folder_beside
+from mha_viz.cli.cluster import cluster_for, cluster_options, continued, folder_beside, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, folder_name, output_options
 from mha_viz.cli.outcomes import lines, paired_lines, run_lines
 from mha_viz.cli.output import TABLES, Destination, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, is_profile, measure, measuring_options, name_option, read_corpus
+from mha_viz.cli.profile import corpus_option, is_profile, measure, measuring_options, name_option, open_source
 from mha_viz.cli.search import model_and_head
-from mha_viz.cli.terminal import bar_of_progress, warnings_as_lines
-from mha_viz.errors import CorpusError, SettingError
+from mha_viz.cli.terminal import bar_of, warnings_as_lines
+from mha_viz.errors import CorpusError
 from mha_viz.files import make_folder
 from mha_viz.request import dtype_of
 
@@ -36,10 +36,8 @@ def options(replicate: Parser) -> None:
     )
     words += "or a model and the head to compare with, as in minilm/L5H4"
     replicate.add_argument("--beside", type=model_or_head, metavar="OTHER", help=words)
-    words = (
-        "count in how many runs of a training, such as seeds or steps, a role is found on any head: CORPUS is then the "
-    )
-    words += "profile of a second run, and these are those of further ones"
+    words = "count in how many training runs, such as seeds or steps, a role is found on any head: CORPUS is then the "
+    words += "profile of a second run, and RUN those of further ones"
     replicate.add_argument("--runs", type=profile_name, nargs="*", metavar="PROFILE", help=words)
     output_options(replicate, TABLES, required=False)
     measuring_options(replicate)
@@ -72,7 +70,7 @@ def profile_name(value: str) -> Path:
 def _measured(args: argparse.Namespace, there: Profile, sums: Path | None) -> Profile:
     """The profile of the corpus, measured with the model of the other profile."""
     with cluster_for(args) as cluster, warnings_as_lines():
-        corpus = read_corpus(args.corpus, args.name, cluster)
+        corpus = open_source(args.corpus, args.name, cluster)
         dtype = dtype_of(str(there.facts.get("revision", "")))
         encoder = load_model(choose_model(there.model), args.device, dtype)
         if sums is not None:
@@ -108,16 +106,19 @@ def run(args: argparse.Namespace) -> None:
 
 def _beside(args: argparse.Namespace, there: Profile, to: Destination | None) -> None:
     """Print how much more often the heads of the roles are right than those that they are compared with."""
-    if args.cluster or args.workers:
-        raise SettingError("--beside is measured in this process.", "Leave out --cluster and --workers.")
     name, head = args.beside
     model, other = choose_model(there.model), choose_model(name)
     check_heads(other, [head] if head else [])
-    corpus = read_corpus(args.corpus, args.name)
-    from mha_viz.study.paired import paired_roles  # imports torch
+    folder = folder_beside(to, "parts")
+    with continued(folder), cluster_for(args) as cluster, warnings_as_lines():
+        corpus = open_source(args.corpus, args.name, cluster)
+        from mha_viz.study.paired import compare_roles  # imports torch
 
-    encoder = load_model(model, args.device)
-    beside = encoder if other.name == model.name else load_model(other, args.device)
-    with warnings_as_lines(), bar_of_progress("of the sentences") as progress:
-        pairs = paired_roles(there, corpus, beside, head, model=encoder, progress=progress)
+        encoder = load_model(model, args.device)
+        beside = encoder if other.name == model.name else load_model(other, args.device)
+        with progress_line() if cluster else bar_of("of the sentences") as progress:
+            by = cluster and cluster.client
+            pairs = compare_roles(
+                there, corpus, beside, head, model=encoder, resume=folder, progress=progress, client=by
+            )
     put_out(to, pairs.table, paired_lines(pairs, corpus.name))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from mha_viz.analysis.profile import Profile, profile_folder, read_profile
+from mha_viz.analysis.profile import profile_folder, read_profile
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser
 from mha_viz.cli.output import STDOUT, destination
-from mha_viz.cli.profile import is_profile, measure, measuring_options, read_corpus
+from mha_viz.cli.profile import is_profile, measure, measuring_options, open_source
 from mha_viz.cli.replicate import profile_argument
 from mha_viz.cli.terminal import warnings_as_lines
-from mha_viz.figures.report import KINDS, report
+from mha_viz.figures.words.report import KINDS, report
 
 FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 
@@ -19,13 +19,15 @@ FORMATS = {"markdown": ".md", "latex": ".tex", "csv": ".csv"}
 def options(command: Parser) -> None:
     """Add the options of the command."""
     profile_argument(command)
-    words = "a third corpus, which chose no role, or the profile of the same model on one, to say whether each role "
+    words = (
+        "a third corpus, not used to choose roles, or the profile of the same model on one, to say whether each role "
+    )
     words += "holds there; may be repeated"
     command.add_argument("--replicated", action="append", default=[], metavar="OTHER", help=words)
-    words = f"the kinds of roles to show, with commas: {', '.join(KINDS)} (default: all)"
+    words = f"the kinds of roles to show, separated by commas: {', '.join(KINDS)} (default: all)"
     command.add_argument("--kinds", default="", metavar="KINDS", help=words)
-    words = "show only roles of which all of these are true, with commas: established (by two corpora); beats, equals "
-    words += "or below (what the head does to the strongest simple rule on all of them)"
+    words = "show only roles with all of these, separated by commas: established (by two corpora); beats, equals "
+    words += "or below (compared with the strongest simple rule on all corpora)"
     command.add_argument("--only", default="", metavar="CONDITIONS", help=words)
     words = f'the file to write; its suffix sets the format: {", ".join(FORMATS.values())} (default: "-", stdout)'
     command.add_argument("--out", default=STDOUT, metavar="FILE", help=words)
@@ -40,16 +42,14 @@ def run(args: argparse.Namespace) -> None:
     to = destination(args.out, FORMATS.get(args.format, default), FORMATS.values(), "a format of reports")
     profile = read_profile(args.profile)
     report(profile, kinds=args.kinds, only=args.only)  # what is wrong with these is said before a corpus is measured
-    others = [_elsewhere(other, profile, args) for other in args.replicated]
+    others = []
+    for other in args.replicated:  # a profile, or a corpus on which the same model is measured
+        if is_profile(profile_folder(other)):
+            others.append(read_profile(profile_folder(other)))
+            continue
+        with warnings_as_lines():
+            corpus, encoder = open_source(other), load_model(choose_model(profile.model), args.device)
+            others.append(measure(encoder, corpus, None, args.batch, profile, False))
     made = report(profile, others, kinds=args.kinds, only=args.only)
     written = {".md": made.markdown, ".tex": made.latex, ".csv": made.csv}[to.suffix]
     to.write(lambda: written().encode())
-
-
-def _elsewhere(other: str, profile: Profile, args: argparse.Namespace) -> Profile:
-    """The profile that ``other`` names, or that of the same model on the corpus that it names."""
-    if is_profile(profile_folder(other)):
-        return read_profile(profile_folder(other))
-    with warnings_as_lines():
-        corpus = read_corpus(other)
-        return measure(load_model(choose_model(profile.model), args.device), corpus, None, args.batch, profile, False)

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from mha_viz.analysis.links import Conditions, Search
 from mha_viz.attention import Head
+from mha_viz.cli.cluster import cluster_for, cluster_options, emptied, folder_beside, how_to_continue, progress_line
 from mha_viz.cli.models import check_heads, choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, dtype_option, head_name, output_options, whole
 from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, read_corpus
-from mha_viz.cli.terminal import bar, one_line
-from mha_viz.figures.caption import both
+from mha_viz.cli.profile import corpus_option, open_source
+from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.figures.layout.caption import both
 from mha_viz.numerals import counted
 from mha_viz.quotes import quoted
 
@@ -51,6 +52,7 @@ def options(search: Parser) -> None:
     output_options(search, TABLES, required=False)
     device_option(search)
     dtype_option(search)
+    cluster_options(search)
 
 
 def model_and_head(value: str) -> tuple[str, Head]:
@@ -67,23 +69,31 @@ def run(args: argparse.Namespace) -> None:
     name, head = args.head
     model = choose_model(name)
     check_heads(model, [head])
-    corpus = read_corpus(args.corpus)
-    from mha_viz.study.search import searching  # imports torch
-
+    folder = folder_beside(to, "parts")
     conditions = Conditions(**{field: getattr(args, field) for field in Conditions._fields})
-    result = None
-    try:
-        with bar("sentences") as show:
-            for result in searching(load_model(model, args.device, args.dtype), corpus, head, conditions, args.most):
-                show(result.sentences_read, result.sentences)
-    except KeyboardInterrupt:
-        if result is None:
-            raise
+    with cluster_for(args) as cluster, warnings_as_lines(), emptied(folder):
+        corpus = open_source(args.corpus, cluster=cluster)
+        from mha_viz.study.readers import readable  # imports torch
+        from mha_viz.study.search import Searching
+
+        encoder, source = load_model(model, args.device, args.dtype), readable(corpus, cluster and cluster.client)
+        searching = Searching(encoder, source, head, conditions, args.most, folder)
+        run = searching.run
+        try:
+            with progress_line() if cluster else bar_of("sentences") as progress:
+                for so_far in run.reports():
+                    progress(so_far)
+        except KeyboardInterrupt:
+            if not run.cases.read:
+                raise
+            result = searching.result()
+            put_out(to, result.table, map(one_line, _lines(result)))
+            raise KeyboardInterrupt(
+                f"These are the links of the sentences read so far; {how_to_continue(folder)}."
+            ) from None
+        result = searching.result()
         put_out(to, result.table, map(one_line, _lines(result)))
-        words = "These are the links of the sentences read so far; the same command begins anew."
-        raise KeyboardInterrupt(words) from None
-    if result is not None:
-        put_out(to, result.table, map(one_line, _lines(result)))
+        run.forget()
 
 
 def _lines(search: Search) -> Iterator[str]:

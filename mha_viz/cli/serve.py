@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 from mha_viz import process
-from mha_viz.analysis.recipe_tables import FACTS, open_recipes
+from mha_viz.analysis.recipe_tables import FACTS, load_recipes
+from mha_viz.app.serving import settings
 from mha_viz.cli.options import Parser, folder_name, port_number
 from mha_viz.cli.terminal import one_line
 from mha_viz.errors import SettingError
-from mha_viz.files import assets as assets
-from mha_viz.files.below import SETTING, files_below, own_folders
-from mha_viz.models import budget, catalog
-from mha_viz.serving import settings
+from mha_viz.files import assets
+from mha_viz.files.assets import PROFILES, files_below, own_folders
+from mha_viz.models.getting import budget, catalog
 from mha_viz.study.own_profiles import unopened
 
 WILDCARDS = ("0.0.0.0", "::")  # hosts that mean every address of this machine
@@ -31,11 +31,11 @@ def options(serve: Parser) -> None:
     serve.add_argument(
         "--open", action="store_true", help="let visitors from other machines open folders and download models as well"
     )
-    names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else any; on loopback only the local ones)"
+    names = "host names that the server answers to (default: $MHA_VIZ_HOSTS, else all; on loopback only local names)"
     serve.add_argument("--allowed-hosts", metavar="NAMES", help=names)
-    words = f"a folder with recipes of your own models, which pages use; it is added to ${SETTING}"
+    words = f"folder with recipes of your own models, added to ${PROFILES}"
     serve.add_argument("--recipes", type=folder_name, metavar="DIR", help=words)
-    serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options that are passed on to Streamlit")
+    serve.add_argument("streamlit", nargs="*", metavar="-- OPTION", help="options for Streamlit")
 
 
 def serve(args: argparse.Namespace) -> None:
@@ -59,10 +59,11 @@ def serve(args: argparse.Namespace) -> None:
     # The matrices of a page are small: a second thread for them only waits, at twice the processor time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     where = ["--server.address", args.host, "--server.port", str(args.port)]
-    where += ["--browser.serverAddress", _reached_at(args.host)]
+    # The name to print. Otherwise Streamlit would ask a host on the Internet for this machine's address.
+    where += ["--browser.serverAddress", "localhost" if args.host in WILDCARDS else args.host]
     if args.host in WILDCARDS and (address := _address()):
         print(f"Other machines reach this server at http://{address}:{args.port}", flush=True)
-    command, environment = process.python("-m", "mha_viz.serving", *where, *args.streamlit)
+    command, environment = process.python("-m", "mha_viz.app.serving", *where, *args.streamlit)
     if os.name == "nt":  # on Windows, a replaced process loses its terminal
         sys.exit(subprocess.call(command, env=environment))
     os.execve(command[0], command, environment)
@@ -73,8 +74,8 @@ def name_folders(recipes: Path | None) -> None:
     CorpusError for a folder without recipes."""
     if recipes:
         if not files_below(recipes, FACTS):
-            open_recipes(recipes)  # says why not
-        os.environ[SETTING] = os.pathsep.join([str(recipes.absolute()), *map(str, own_folders())])
+            load_recipes(recipes)  # says why not
+        os.environ[PROFILES] = os.pathsep.join([str(recipes.absolute()), *map(str, own_folders())])
     for sentence in unopened():
         print(f"mha-viz: {one_line(sentence)}", file=sys.stderr)
 
@@ -92,11 +93,6 @@ def _check_home(home: Path) -> None:
             f"the server stops. {assets.HOME} names another folder.",
             file=sys.stderr,
         )
-
-
-def _reached_at(host: str) -> str:
-    """The host name to print. Otherwise Streamlit would ask a host on the Internet for this machine's address."""
-    return "localhost" if host in WILDCARDS else host
 
 
 def _address() -> str:

@@ -1,4 +1,5 @@
-"""Ctrl-C: whenever it is pressed, a command ends with the code 130 and a sentence on what is kept and how to go on."""
+"""How a command ends: the exit codes, from the error family; and Ctrl-C, after which it ends with the code 130 and a
+sentence on what is kept and how to go on."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from mha_viz.cli.exit_codes import STOPPED
+from mha_viz import errors
 from mha_viz.cli.terminal import one_line
+from mha_viz.errors import MhaVizError
 from mha_viz.files import in_place
 
 SECONDS_AGAIN = 0.05  # after which a stop is raised again that was swallowed where Python cannot raise
@@ -24,6 +26,36 @@ WHOLE = "Everything was written."
 OUTPUTS = ("out", "all_heads", "live")  # the options that name what a command writes
 UNFINISHED = (".*.npz", ".parts/*")  # in a folder: what was measured for its tables (study.run, study.cluster.engine)
 BESIDE = (".{}.parts", ".{}.sums")  # beside a file: the folders of what was measured for it
+FAULT, USAGE, NOT_FOUND, NETWORK, BAD_INPUT, STOPPED = 1, 2, 3, 4, 5, 130
+
+MEANINGS = {
+    0: "done",
+    FAULT: "an internal error",
+    USAGE: "usage: an option, value, format or path that cannot be used",
+    NOT_FOUND: "not found: a model, a step, a head or a file that does not exist",
+    NETWORK: "network: the Hub or a cluster cannot be reached, or stopped answering",
+    BAD_INPUT: "bad input: a text, a corpus or a model that cannot be read",
+    STOPPED: "stopped with Ctrl-C",
+}
+_CODES: dict[type[BaseException], int] = {
+    errors.SettingError: USAGE,
+    errors.ClusterMissing: USAGE,
+    errors.ClusterError: NETWORK,
+    errors.ExportError: USAGE,
+    errors.UnknownModel: NOT_FOUND,
+    errors.ModelNotAllowed: NOT_FOUND,
+    errors.ModelMissing: NOT_FOUND,
+    errors.UnknownHead: NOT_FOUND,
+    errors.CorpusMissing: NOT_FOUND,
+    errors.ModelUnreachable: NETWORK,
+    errors.TextError: BAD_INPUT,
+    errors.ShapeError: BAD_INPUT,
+    errors.ModelError: BAD_INPUT,
+    errors.CorpusError: BAD_INPUT,
+    errors.OpenError: BAD_INPUT,
+    errors.ResultUnreadable: BAD_INPUT,
+    errors.Cancelled: STOPPED,
+}
 
 
 class Stops:
@@ -86,8 +118,8 @@ def kept_in_words(args: argparse.Namespace, record: Mapping[Path, int]) -> str:
         if not in_place(record, place):
             continue
         if place.is_dir():
-            return f"The files in {place} are whole; run the same command again for those that are missing."
-        return f"{place} was written, and is whole."
+            return f"The files in {place} are complete; run the same command again for the missing ones."
+        return f"{place} was written completely."
     return "Nothing was written; run the same command again to start over."
 
 
@@ -121,3 +153,13 @@ def _stop_at_end(_number: int, _frame: FrameType | None) -> None:
     with suppress(OSError):
         os.write(2, f"mha-viz: Stopped. {WHOLE}\n".encode())
     os._exit(STOPPED)
+
+
+def exit_code(error: MhaVizError) -> int:
+    """The exit code for an error: that of the nearest class of its family, or 1."""
+    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), FAULT)
+
+
+def exit_code_table() -> str:
+    """The table of codes, for a help text."""
+    return "exit codes:\n" + "".join(f"  {code:<5}{meaning}\n" for code, meaning in MEANINGS.items())

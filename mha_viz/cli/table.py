@@ -1,4 +1,4 @@
-"""The commands, their options and their examples."""
+"""The commands, their options and their examples, and the scripts by which a shell completes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from mha_viz.cli import (
     decoder_heads,
     effect,
     example,
-    exit_codes,
     figure,
     groups,
     listing,
@@ -25,10 +24,13 @@ from mha_viz.cli import (
     used,
     why,
 )
-from mha_viz.cli.options import Command, Parser
+from mha_viz.cli.options import Command, Parser, folder_name
+from mha_viz.cli.stops import exit_code_table
+from mha_viz.models.getting import catalog
 from mha_viz.version import __version__
 
 SHELLS = ("bash", "zsh", "fish")
+FILES = frozenset(("out", "corpus"))  # arguments that are file names
 EXAMPLES = """examples:
   mha-viz serve --port 8600
   mha-viz models
@@ -93,7 +95,7 @@ FIRST = f"""first steps (the help of each command has more: mha-viz figure --hel
   mha-viz example treebank.conllu
   mha-viz profile treebank.conllu --out profile/
 
-{exit_codes.help_table()}"""
+{exit_code_table()}"""
 
 
 def parser() -> Parser:
@@ -118,35 +120,51 @@ def parser() -> Parser:
     summary = "Measure whether roles of a profile hold on another corpus."
     replicate.options(command("replicate", replicate.run, summary))
     report.options(command("report", report.run, "Print the roles of a profile as a table for a paper."))
-    summary = "Describe every head by a few named rules, with shares."
+    summary = "Describe each head by a few simple rules and their shares."
     recipes.options(command("recipes", recipes.run, summary))
     summary = "Print the sentences where a head has its strongest links."
     search.options(command("search", search.run, summary))
-    groups.options(command("groups", groups.run, "Print what a head does over all text, in groups."))
+    groups.options(command("groups", groups.run, "Print what a head does over a corpus, in groups."))
     summary = "Measure what switching heads off does over a corpus."
     effect.options(command("effect", effect.run, summary))
-    summary = "Measure which roles of a profile are used: what changes."
+    summary = "Measure which roles of a profile the model uses."
     used.options(command("used", used.run, summary))
-    summary = "Take head outputs from another text: which ones matter?"
+    summary = "Replace head outputs by those on another text: which matter?"
     patch.options(command("patch", patch.run, summary))
-    summary = "Measure by what each head finds its keys."
+    summary = "Measure what the attention of each head depends on."
     why.options(command("why", why.run, summary))
     summary = "Find induction heads and similar ones of a causal model."
     decoder_heads.options(command("decoder-heads", decoder_heads.run, summary))
     summary = "Train the toy model from a seed, or measure its heads."
     toy.options(command("toy", None, summary), {job: _examples(f"toy {job}") for job in toy.JOBS})
-    _add_shell(command("completion", _print_completion, "Print a script that completes commands in the shell."))
+    completion = command("completion", _print_completion, "Print a script that completes commands in the shell.")
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     return whole
 
 
-def _add_shell(completion: Parser) -> None:
-    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
-
-
 def _print_completion(args: argparse.Namespace) -> None:
-    from mha_viz.cli.completion import script  # imports shtab
+    """Print the completion script for bash, zsh or fish, by a parser that parses nothing afterwards, because its models
+    become choices."""
+    import shtab
 
-    print(script(parser(), args.shell), end="")
+    whole = parser()
+    _complete_values(whole)
+    print(shtab.complete(whole, args.shell, root_prefix="mha_viz"), end="")
+
+
+def _complete_values(whole: argparse.ArgumentParser) -> None:
+    import shtab
+
+    for action in whole._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _complete_values(command)
+        elif action.dest == "model":
+            action.choices = list(catalog.CATALOG)
+        elif action.type is folder_name:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif action.dest in FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def _examples(command: str) -> str:

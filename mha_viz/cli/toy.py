@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from mha_viz.attention import Head
+from mha_viz.cli.cluster import continued, folder_beside
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, count, folder_name, output_options
 from mha_viz.cli.output import Destination, destination
-from mha_viz.cli.terminal import bar, bars
+from mha_viz.cli.terminal import bar, bar_of, bars
 from mha_viz.errors import ExportError, SettingError
 from mha_viz.files import make_folder
 from mha_viz.files.assets import asset
@@ -37,14 +38,12 @@ def options(toy: Parser, epilog: dict[str, str]) -> None:
         metavar="NAME",
         help="toy; toy@400, as it was after 400 steps; or a folder from `mha-viz toy train` (default: toy)",
     )
-    every_step = job("history", history, "Measure a shipped model at every snapshot of its training.")
+    every_step = job("history", history, "Measure a bundled model at every snapshot of its training.")
     words = "toy, on sampled sentences; or repeater, on as many sequences of repeated words (default: toy)"
     every_step.add_argument("--kind", default="toy", choices=("toy", "repeater"), metavar="NAME", help=words)
-    words = "measure the toy in this folder from `mha-viz toy train`, in place of the one that comes along"
+    words = "measure the toy in this folder from `mha-viz toy train` instead of the bundled one"
     every_step.add_argument("--folder", type=folder_name, metavar="DIR", help=words)
-    summary = (
-        "Measure how well the shipped model names what a pronoun refers to, without each head and without each layer."
-    )
+    summary = "Measure how well the bundled toy finds what a pronoun refers to, without each head and each layer."
     off = job("effects", effects, summary)
     for tables in (measuring, every_step, off):
         tables.add_argument(
@@ -59,7 +58,7 @@ def _train_options(training: Parser) -> None:
         required=True,
         type=folder_name,
         metavar="DIR",
-        help="folder to write the model to; it must not hold one",
+        help="folder to write the model to; must not contain one",
     )
     words = (
         "toy, the small BERT of the grammar; hidden, the same trained on hidden words alone; or repeater, the causal "
@@ -70,18 +69,18 @@ def _train_options(training: Parser) -> None:
         "--steps",
         type=count,
         metavar="N",
-        help="number of training steps (default: as for the model that comes with mha-viz)",
+        help="number of training steps (default: as for the bundled model)",
     )
 
 
 def train(args: argparse.Namespace) -> None:
     """Train the toy model and write it to a folder."""
-    from mha_viz.training import repeater, toy_model
+    from mha_viz.lab import repeater, toy_model
 
     training = repeater if args.kind == "repeater" else toy_model
     steps = training.STEPS if args.steps is None else args.steps
     if not steps:
-        raise SettingError("0 steps teach nothing.", "Give at least 1.")
+        raise SettingError("A model cannot train for 0 steps.", "Give at least 1.")
     make_folder(args.out)
     if (args.out / "model.safetensors").exists():
         raise ExportError(f"{args.out} already contains a model.", "Choose another folder, or delete that one.")
@@ -113,8 +112,9 @@ def effects(args: argparse.Namespace) -> None:
     to = _destination(args)
     from mha_viz.study.toy_effects import without_heads
 
-    with bar("sentences") as show:
-        table = without_heads(load_model(choose_model("toy")), args.seed, args.sentences, show)
+    folder = folder_beside(to, "parts")
+    with continued(folder), bar_of("sentences") as progress:
+        table = without_heads(load_model(choose_model("toy")), args.seed, args.sentences, progress, folder)
     to.write(lambda: _written(table, to.suffix))
     for row in table.itertuples(index=False):
         to.report(f"without {row.off}: {row.accuracy:.3f} of {row.n:,}, baseline {row.baseline:.3f}")
@@ -153,7 +153,7 @@ def _write_scores(args: argparse.Namespace, measure: Callable[[], Any]) -> None:
 def _destination(args: argparse.Namespace) -> Destination:
     to = destination(args.out, args.format, FORMATS, "a table format")
     if not args.sentences:
-        raise SettingError("0 sentences decide nothing.", "Give at least 1.")
+        raise SettingError("There is nothing to measure in 0 sentences.", "Give at least 1.")
     return to
 
 

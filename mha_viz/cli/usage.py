@@ -7,11 +7,12 @@ import re
 
 from mha_viz.heads import Head
 from mha_viz.quotes import shortened
+from mha_viz.view.settings import OPTIONS
 
 # Names of Python settings, at the beginning of a message with their values, or anywhere in it.
 _GIVEN = re.compile(r"^([a-z]+(?:_[a-z]+)*) is (?:'([^']*)'|\"([^\"]*)\"|([-+\w.]+))(?=[.,:]( |$))")
 _NAMED = re.compile(r"\b(width_mm|width_in|max_height_mm|font_pt)\b")
-_ASSIGNED = re.compile(r'\b(links|scale)="([^"]*)"')
+_ASSIGNED = re.compile(rf'\b({"|".join(OPTIONS)})="([^"]*)"')
 _KEYWORDS = re.compile(r"\(\w+=[^)]*?, (?=--)")  # of "(score=, --score)"
 _MOST = 100  # characters of an argument that a message repeats
 
@@ -39,7 +40,11 @@ def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
     """An error of argparse as a sentence."""
     subject, _, rest = message.partition(": ")
     if subject == "the following arguments are required":
-        return _missing(rest.split(", "), parser)
+        names = rest.split(", ")  # of the command, or of arguments of it
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction) and action.metavar in names:
+                return f"No {str(action.metavar).lower()} was given. Choose from {', '.join(action.choices)}."
+        return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
     if subject == "unrecognized arguments":
         return f"There are more arguments than expected: {shortened(rest, _MOST)}. Put text in quotation marks."
     argument = subject.removeprefix("argument ")
@@ -49,14 +54,6 @@ def as_sentence(message: str, parser: argparse.ArgumentParser) -> str:
         return f"{argument} does not go with {rest.removeprefix('not allowed with argument ')}."
     sentence = f"{argument}: {rest}" if rest else message[:1].upper() + message[1:]
     return sentence if sentence.endswith((".", "?")) else f"{sentence}."
-
-
-def _missing(names: list[str], parser: argparse.ArgumentParser) -> str:
-    """What is required and missing: the command, or arguments of it."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction) and action.metavar in names:
-            return f"No {str(action.metavar).lower()} was given. Choose from {', '.join(action.choices)}."
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
 
 
 def meant_head(name: str) -> str:

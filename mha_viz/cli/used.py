@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, cast
 
 from mha_viz.analysis.findings import whole_number
 from mha_viz.analysis.profile import Profile, profile_folder, read_profile
 from mha_viz.attention import Head
-from mha_viz.cli.cluster import cluster_for, cluster_options
+from mha_viz.cli.cluster import PARTS, cluster_for, cluster_options, continued
 from mha_viz.cli.effect import MOST, means_corpus, means_option
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name, most_option
-from mha_viz.cli.profile import corpus_option, read_corpus
+from mha_viz.cli.profile import corpus_option, open_source
 from mha_viz.cli.quantities import recipes_of, recipes_option
-from mha_viz.cli.terminal import bar_of_share, one_line, warnings_as_lines
-from mha_viz.corpus.sampling import name_sample
-from mha_viz.figures.caption import both
-from mha_viz.figures.role_words import over
-from mha_viz.figures.use_words import USE, is_used, use_explained, use_in_words
+from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.corpus.limits import name_sample
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.role_words import over
+from mha_viz.figures.words.use_words import USE, is_used, use_explained, use_in_words
 from mha_viz.numerals import counted, decimal, with_interval
 from mha_viz.request import METHODS, OVER_CORPUS, dtype_of
 
@@ -42,14 +42,15 @@ def run(args: argparse.Namespace) -> None:
     print it."""
     folder = profile_folder(args.profile)
     profile = read_profile(folder)
-    from mha_viz.study.used_roles import used_roles  # imports torch
+    from mha_viz.study.used_roles import ablate_roles  # imports torch
 
-    with cluster_for(args) as cluster, warnings_as_lines():
-        corpus = args.corpus if cluster else read_corpus(args.corpus)
+    parts = folder / PARTS if folder == args.profile else None
+    with continued(parts), cluster_for(args) as cluster, warnings_as_lines():
+        corpus = args.corpus if cluster else open_source(args.corpus)
         dtype = dtype_of(str(profile.facts.get("revision", "")))
         encoder = load_model(choose_model(profile.model), args.device, dtype)
-        with bar_of_share("of the sentences") as progress:
-            measured = used_roles(
+        with bar_of("of the sentences") as progress:
+            measured = ablate_roles(
                 profile,
                 corpus,
                 encoder,
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace) -> None:
                 most=args.most,
                 means=means_corpus(args, cluster),
                 recipes=recipes_of(args),
+                resume=parts,
                 progress=progress,
                 client=cluster and cluster.client,
             )
@@ -73,12 +75,10 @@ def lines(profile: Profile) -> list[str]:
     corpus = name_sample(first["corpus"], first["every"])
     heading = f"{profile.model} on {corpus}: {count} of {counted(len(table), 'role')} {USE}"
     means = f"{first['measure']}, {first['method']}: {use_explained(first['measure'])}"
-    return [f"{heading} ({means.removesuffix('.')})", *map(_line, table.itertuples(index=False))]
-
-
-def _line(row: Any) -> str:
-    interval = with_interval(row.more, row.more_low, row.more_high, 4)
-    interval += over(whole_number(getattr(row, "documents", None)))
-    head = both(Head(row.layer, row.head))
-    judged = use_in_words(is_used(row.used), row.measure)
-    return f"{head}  {row.detail}  {decimal(row.effect, 4)}, n = {row.n:,}; more than the next {interval}: {judged}"
+    written, rows = [f"{heading} ({means.removesuffix('.')})"], cast(Any, table.itertuples(index=False))
+    for row in rows:
+        interval = with_interval(row.more, row.more_low, row.more_high, 4)
+        interval += over(whole_number(getattr(row, "documents", None)))
+        use = f"n = {row.n:,}; more than the next {interval}: {use_in_words(is_used(row.used), row.measure)}"
+        written.append(f"{both(Head(row.layer, row.head))}  {row.detail}  {decimal(row.effect, 4)}, {use}")
+    return written

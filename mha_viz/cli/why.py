@@ -15,10 +15,10 @@ from mha_viz.cli.effect import few_documents
 from mha_viz.cli.models import choose_model, load_model
 from mha_viz.cli.options import Parser, device_option, folder_name, model_option, most_option, output_options
 from mha_viz.cli.output import TABLES, put_out, table_destination
-from mha_viz.cli.profile import corpus_option, name_option, read_corpus
-from mha_viz.cli.terminal import bar_of_progress, one_line, warnings_as_lines
-from mha_viz.corpus.sampling import name_sample
-from mha_viz.figures.caption import both
+from mha_viz.cli.profile import corpus_option, name_option, open_source
+from mha_viz.cli.terminal import bar_of, one_line, warnings_as_lines
+from mha_viz.corpus.limits import name_sample
+from mha_viz.figures.layout.caption import both
 from mha_viz.files import make_folder
 from mha_viz.numerals import counted, percent, with_interval
 
@@ -30,10 +30,10 @@ def options(why: Parser) -> None:
     corpus_option(why)
     model_option(why)
     most_option(why, 2, 100_000, 100)
-    words = "write which earlier heads the scores of each head come from, in place of the shares of the groups"
+    words = "write which earlier heads contribute to the scores of each head, instead of the shares of the groups"
     why.add_argument("--arrows", action="store_true", help=words)
     output_options(why, TABLES, required=False)
-    words = "also store the shares in the profile of the same model in this folder, as why.csv, which Roles shows"
+    words = "also store the shares as why.csv in this folder, a profile of the same model, for the Roles page"
     why.add_argument("--profile", type=folder_name, metavar="DIR", help=words)
     name_option(why)
     device_option(why)
@@ -46,17 +46,17 @@ def run(args: argparse.Namespace) -> None:
     model, folder = choose_model(args.model), folder_beside(to, "parts")
     profile = None if args.profile is None else read_profile(profile_folder(args.profile))
     with cluster_for(args) as cluster, warnings_as_lines():
-        corpus = read_corpus(args.corpus, args.name, cluster)
-        from mha_viz.study.why import on_cluster, why_over  # imports torch
+        corpus = open_source(args.corpus, args.name, cluster)
+        from mha_viz.study.why import explain_corpus_scores, on_cluster  # imports torch
 
         encoder = load_model(model, args.device)
         if folder is not None:
             make_folder(folder)
-        with progress_line() if cluster else bar_of_progress("of the text") as progress, emptied(folder):
+        with progress_line() if cluster else bar_of("of the text") as progress, emptied(folder):
             if cluster:
                 measured = on_cluster(cluster, corpus, encoder, args.most, folder, progress)
             else:
-                measured = why_over(corpus, encoder, most=args.most, resume=folder, progress=progress)
+                measured = explain_corpus_scores(corpus, encoder, most=args.most, resume=folder, progress=progress)
     put_out(to, measured.arrows if args.arrows else measured.table, map(one_line, _lines(measured)))
     if profile is not None:
         measured.stored_in(profile).write(profile_folder(args.profile))
@@ -66,7 +66,7 @@ def _lines(measured: CorpusWhy) -> Iterator[str]:
     of = f" of {counted(measured.documents, 'document')}" if measured.documents > 1 else ""
     read = f"{counted(measured.sentences, 'sentence')}{of}, {measured.left_out:,} left out"
     corpus = name_sample(measured.corpus, measured.every)
-    yield f"{measured.model} on {corpus}: by what heads find their keys, {read}; 95% intervals"
+    yield f"{measured.model} on {corpus}: what attention depends on, {read}; 95% intervals"
     if measured.documents < FEW:
         yield few_documents(measured.documents)
     for head, rows in measured.by_head():

@@ -63,7 +63,9 @@ class Brackets:
                     f"line {cell.line}: {len(parts):,} brackets on one word: at most {MAX_BRACKETS} are read."
                 )
             for opening, single, closing, closes in parts[:MAX_BRACKETS]:
-                chain = _chain(opening or closing, chain_field or 0, bool(opening))
+                fields = [field.strip() for field in (opening or closing).split("-")]
+                at = chain_field or 0  # a closing bracket may have the chain alone
+                chain = fields[at] if len(fields) > at else "" if opening else fields[-1]
                 if opening and not chain:
                     self._bad(cell.line, f"({opening}", "names no chain")
                 elif opening:
@@ -107,15 +109,11 @@ class Brackets:
             self._left_out.append(f"{sentences[-1].document or 'this file'}: {more} more of this kind.")
         for number, mentions in self._mentions.items():
             old = sentences[number]
-            sentences[number] = Sentence(old.words, tuple(sorted(mentions, key=_sort_key)), old.document, old.line)
+            sentences[number] = Sentence(
+                old.words, tuple(sorted(mentions, key=lambda one: (one.start, -one.end))), old.document, old.line
+            )
             self.any_mentions = True
         self._start_document()
-
-
-def _chain(bracket: str, field: int, opens: bool) -> str:
-    """Return the chain that a bracket names; empty if it names none. A closing one may have the chain alone."""
-    fields = [field.strip() for field in bracket.split("-")]
-    return fields[field] if len(fields) > field else "" if opens else fields[-1]
 
 
 class _SpanHeads:
@@ -160,7 +158,3 @@ def _first_headed_before(heads: Sequence[int]) -> list[int]:
             later.pop()
         first[start] = later[-1] if later else len(heads)
     return first
-
-
-def _sort_key(mention: Mention) -> tuple[int, int]:
-    return mention.start, -mention.end

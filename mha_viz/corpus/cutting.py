@@ -57,12 +57,20 @@ def cut(path: str, size: int | None = None) -> ShardedFile:
     """
     file = Path(path)
     with stored.opened(file) as stream:
-        kind, head = _kind(stream, file)
+        head = stream.read(HEAD)
+        kind = kind_of(head.decode("utf-8-sig", "replace"), stored.plain_name(file))
+        if kind == GAP:
+            raise CorpusError(
+                f"{file.name} is a GAP table, which is not cut into shards.", "Measure it on one machine."
+            )
         size = size or SIZES.get(kind, SIZE)
         whole = hashlib.sha256()
         shards: list[Shard] = []
         start, chains = len(BOM) * head.startswith(BOM), False
-        boundary, before = _boundary(kind, head), Declared()
+        before = Declared()
+        boundary: Boundary = _line_end
+        if kind == CONLLU:
+            boundary = _document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _sentence_end
         for part in _parts(stream, head[start:], size, boundary, file.name):
             whole.update(part)
             chains = chains or ENTITY in part
@@ -85,21 +93,6 @@ def content(shard: Shard) -> bytes:
     if hashlib.sha256(data).hexdigest() != shard.digest:
         raise CorpusError(f"{shard.path} changed while it was being measured.", "Start the study again.")
     return data
-
-
-def _kind(stream: BinaryIO, file: Path) -> tuple[str, bytes]:
-    """The kind of a file, and the bytes that were read to recognise it."""
-    head = stream.read(HEAD)
-    kind = kind_of(head.decode("utf-8-sig", "replace"), stored.plain_name(file))
-    if kind == GAP:
-        raise CorpusError(f"{file.name} is a GAP table, which is not cut into shards.", "Measure it on one machine.")
-    return kind, head
-
-
-def _boundary(kind: str, head: bytes) -> Boundary:
-    if kind != CONLLU:
-        return _line_end
-    return _document_end if re.search(rb"^" + NEW_DOCUMENT, head, re.MULTILINE) else _sentence_end
 
 
 def _line_end(data: bytes, size: int) -> int:

@@ -1,10 +1,11 @@
-"""Limits on corpus files, so that the time and memory for an untrusted text are proportional to its length."""
+"""Limits on corpus files, so that the time and memory for an untrusted text are proportional to its length; and which
+sentences of a corpus are read if not all are: every k-th, so that all of its documents and genres are among them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from mha_viz.errors import CorpusError
 
@@ -18,6 +19,10 @@ MAX_BRACKETS = 20  # coreference brackets on one word
 MAX_LABELS = 200  # distinct relations of a corpus, with subtypes; distinct parts of speech
 NOT_TEXT = re.compile("[\udc80-\udcff\0]")  # bytes that are not UTF-8, read as surrogates; zero bytes
 MAX_LABEL = 100  # characters of one label: a profile repeats it in a row per direction and head
+
+Item = TypeVar("Item")
+
+_WORDS = {2: "every second sentence", 3: "every third sentence"}
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -105,3 +110,30 @@ class Labels:
                 f"at most {MAX_LABELS} different ones are read, counting subtypes.",
                 "A treebank has about 50: check the order of the columns, or merge rare ones.",
             )
+
+
+def choose_step(count: int, most: int) -> int:
+    """k = ⌈count / most⌉, 1 or more: of ``count`` sentences, those numbered 0, k, 2k, … are ``most`` at most."""
+    return max(1, -(-count // most))
+
+
+def take_every(step: int, items: Sequence[Item], first: int = 0) -> Sequence[Item]:
+    """Every ``step``-th item of a corpus, from a part of it that begins with the item numbered ``first``."""
+    return items[-first % step :: step]
+
+
+def count_every(step: int, count: int, first: int = 0) -> int:
+    """How many :func:`take_every` takes of ``count`` items."""
+    return len(range(-first % step, count, step))
+
+
+def name_sample(corpus: str, step: float | None) -> str:
+    """ "EWT" if all of it was read, "every third sentence of EWT", "every 5th sentence of EWT"; ``step`` is None or NaN
+    in what earlier versions stored."""
+    if step is None or step != step:
+        return f"{corpus} (its first sentences, as earlier versions read)"
+    whole = int(step)
+    if whole == 1:
+        return corpus
+    ending = "th" if whole % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(whole % 10, "th")
+    return f"{_WORDS.get(whole, f'every {whole:,}{ending} sentence')} of {corpus}"

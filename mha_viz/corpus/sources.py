@@ -7,19 +7,23 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import TypeAlias
 
-from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS, grammar, limits, reading, repeats, stored
-from mha_viz.corpus.treebank import Corpus, Gap, Sentence
+from mha_viz.corpus import BUILT_IN, GRAMMAR, REPEATS, grammar, limits, reading, stored
+from mha_viz.corpus.lexicon import VOCABULARY
+from mha_viz.corpus.treebank import Corpus, Gap, Sentence, Word
 from mha_viz.errors import CorpusError, shorten_value
 
-__all__ = ["Source", "iterate", "open_corpus", "open_sentences"]
+__all__ = ["Source", "iterate", "open_sentences", "read_corpus"]
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = AnyPath | Sequence[AnyPath] | Corpus | Gap
 
+SHORTEST, LONGEST = 4, 25  # words of the built-in random corpus before their repetition
 
-def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
+
+def read_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     """The corpus in a file (CoNLL-U, a GAP table, or text with one sentence per line) or in several files, read one
     after the other. "grammar" and "repeats" are built in, and a corpus is returned as it is; ``name`` renames it.
 
@@ -29,28 +33,32 @@ def open_corpus(source: Source, name: str | None = None) -> Corpus | Gap:
     if isinstance(source, Corpus | Gap):
         corpus: Corpus | Gap = source
     else:
-        parts = [part for path in _paths(source) for part in _parts(path)]
+        built_in: dict[str, Callable[[], Corpus]] = {GRAMMAR: grammar.corpus, REPEATS: repeats}
+        parts = list[Corpus | Gap]()
+        for path in _paths(source):
+            made = built_in.get(os.fspath(path))
+            parts += [made()] if made else [_file(file) for file in stored.files_of(path)]
         corpus = dataclasses.replace(parts[0] if len(parts) == 1 else _joined(parts), name=name_of(source))
     return corpus if name is None else dataclasses.replace(corpus, name=name)
 
 
 def open_sentences(source: Source) -> Corpus:
-    """As :func:`open_corpus`, for a corpus that has sentences. Raises CorpusError."""
-    corpus = open_corpus(source)
+    """As :func:`read_corpus`, for a corpus that has sentences. Raises CorpusError."""
+    corpus = read_corpus(source)
     if isinstance(corpus, Gap):
         raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
     return corpus
 
 
 def iterate(source: Source) -> Iterator[Sentence]:
-    """The sentences of a corpus in order, with words and annotations. ``source`` is as in :func:`open_corpus`.
+    """The sentences of a corpus in order, with words and annotations. ``source`` is as in :func:`read_corpus`.
 
     ``sentence.forms`` are the words as text, ``sentence.words`` each with ``upos``, ``head`` (its index, None for the
     root), ``relation`` and ``features``; ``sentence.mentions`` are the spans of coreference chains. Raises CorpusError.
     """
-    corpus = open_corpus(source)
+    corpus = read_corpus(source)
     if isinstance(corpus, Gap):
-        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Use open_corpus(…).rows.")
+        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Use read_corpus(…).rows.")
     return iter(corpus.sentences)
 
 
@@ -84,10 +92,18 @@ def _name(path: AnyPath) -> str:
     return file.resolve().name if file.is_dir() else stored.plain_name(file)
 
 
-def _parts(source: AnyPath) -> list[Corpus | Gap]:
-    built_in: dict[str, Callable[[], Corpus]] = {GRAMMAR: grammar.corpus, REPEATS: repeats.corpus}
-    made = built_in.get(os.fspath(source))
-    return [made()] if made else [_file(file) for file in stored.files_of(source)]
+def repeats(count: int = 400, seed: int = 0) -> Corpus:
+    """The second built-in corpus: ``count`` sentences without annotation, each of random words of the built-in grammar,
+    once and then again in the same order, so that nothing but an earlier place in the text tells which word comes next.
+    Equal seeds give equal corpora on every machine."""
+    rng = Random(f"{REPEATS} {seed}")
+    words = [Word(form) for form in sorted({form.lower() for form in VOCABULARY})]
+    sentences = []
+    for line in range(1, count + 1):
+        once = tuple(rng.choices(words, k=rng.randint(SHORTEST, LONGEST)))
+        sentences.append(Sentence(once * 2, (), f"sentence {line}", line))
+    text = "\n".join(" ".join(sentence.forms) for sentence in sentences)
+    return Corpus(REPEATS, tuple(sentences), hashlib.sha256(text.encode()).hexdigest())
 
 
 def _file(path: Path) -> Corpus | Gap:
@@ -104,7 +120,9 @@ def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
     if len(corpora) < len(parts):
         raise CorpusError("A GAP table cannot be measured together with other files.", "Give it alone.")
     sentences = (
-        dataclasses.replace(sentence, document=_document(sentence, number, corpus))
+        dataclasses.replace(  # a file without names is one document if chains connect its sentences
+            sentence, document=f"{number}:{sentence.document}" if sentence.document or corpus.has_chains else ""
+        )
         for number, corpus in enumerate(corpora)
         for sentence in corpus.sentences
     )
@@ -116,9 +134,3 @@ def _joined(parts: Sequence[Corpus | Gap]) -> Corpus | Gap:
         any(corpus.has_chains for corpus in corpora),
         tuple(f"{corpus.name}, {line}" for corpus in corpora for line in corpus.left_out),
     )
-
-
-def _document(sentence: Sentence, number: int, corpus: Corpus) -> str:
-    """The name of a sentence's document among all files; a file without names is one document if chains connect its
-    sentences."""
-    return f"{number}:{sentence.document}" if sentence.document or corpus.has_chains else ""

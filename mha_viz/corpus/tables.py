@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -32,6 +32,16 @@ SPEECH = frozenset(
         "VMFIN VMINF VMPP VVFIN VVIMP VVINF VVIZU VVPP XY $. $, $(",
     )
 )
+WORDS_TOO = frozenset(("ART", "CARD", "EX", "IN", "NE", "PART", "POS", "TO", "UH"))  # with which lines may begin
+FEW_ROWS = 4  # from which on these count as tags by themselves
+# Of EAGLES: a category, then its attributes, as in “ncms000”, “da0ms0”, “vmip3s0”, “pp3ms000”, “sps00”.
+EAGLES = re.compile(
+    r"n[cp][mfcn0][spn0][a-z0]{2,3}|v[mas][a-z][a-z0][0-3][sp0][mfcn0]|a[a-z0]{2}[mfcn0][spn0][a-z0-3]{1,2}"
+    r"|d[a-z][0-3][mfcn0][spn0][sp0]|p[a-z0][0-3][mfcn0][spn0][a-z0]{1,3}|s[pn][a-z][mfcn0][spn0]",
+    re.IGNORECASE,
+)
+EAGLES_SHORT = re.compile(r"f[a-z]{1,2}|r[gn]|c[cs]|sp|z[dmpu]?|[iw]", re.IGNORECASE)  # “fp”, words too
+INSIDE = re.compile(r"\d[a-z]", re.IGNORECASE)  # a digit that does not belong to a number at the end
 SPLIT = re.compile(r"[\s,;|]+")  # between a word and its tag
 TAGGED = re.compile(r"\S+[/_|^](?:[A-Z][A-Z$-]{0,9}|[^\w\s]{1,3})")  # a word with its part of speech, as in “dog/NN”
 NODE = re.compile(r"\((?:S|[A-Z-]{2,}\$?)\s")  # of a tree in brackets
@@ -43,6 +53,11 @@ NUMERIC = re.compile(r"[-+]?\d[\d.:/-]*%?")
 LOOSE = re.compile(r"[\s”’»'\")]|$")  # behind a comma of prose
 LABEL = re.compile(r"__label__\S+\s")
 TIMES = re.compile(r"(?:\d+:)?\d\d:\d\d[,.]\d{3} --> ")  # of a subtitle
+KEY = re.compile(r"(\s*)(- )?([a-z_][\w.-]*):(?:\s+(.*))?")  # of YAML, and its value
+VALUE = re.compile(r"""[-+]?\d[\d.]*|true|false|null|~|[>|]|\[.*\]|\{.*\}|"[^"]*"|'[^']*'""")  # of no sentence
+FIELDS = frozenset(
+    ("form", "id", "label", "lemma", "pos", "sentence", "tag", "tags", "text", "tokens", "upos", "words")
+)
 JSON = re.compile(r"""\s*(?:[\[{]\s*(?:["\[{]|$)|"[^"]*"\s*:|[\]}]+,?\s*$)""")
 
 
@@ -91,7 +106,7 @@ def _tagged(rows: Sequence[str]) -> list[bool]:
     none is, as with “S-Bahn”, but in two columns; all chunks, or several parts of speech, are tags too."""
     split = [SPLIT.split(row.strip()) for row in rows]
     ends = [cells[-1] if 1 < len(cells) <= MOST_TAGGED else "" for cells in split]
-    is_of_speech = _are_parts_of_speech(SPEECH.intersection(ends))
+    is_of_speech = _are_parts_of_speech([end for end in ends if end in SPEECH])
     tagged = [bool(TAG.fullmatch(end)) or (is_of_speech and end in SPEECH) for end in ends]
     counts = Counter(len(cells) for cells, is_tagged in zip(split, tagged, strict=True) if is_tagged)
     count = counts.most_common(1)[0][0] if counts else 0
@@ -102,10 +117,57 @@ def _tagged(rows: Sequence[str]) -> list[bool]:
     return [is_table and is_tagged and len(cells) == count for cells, is_tagged in zip(split, tagged, strict=True)]
 
 
-def _are_parts_of_speech(cells: Iterable[str]) -> bool:
-    """Tell whether cells are parts of speech: several of them, not only signs, which texts have too."""
+def _are_parts_of_speech(cells: Sequence[str]) -> bool:
+    """Tell whether cells are parts of speech: several of them, not only signs, which texts have too, nor a few words
+    that may be in capital letters, as in “IN spring”."""
     different = {*cells}
-    return different <= SPEECH and sum(cell[:1].isalpha() for cell in different) > 1
+    names = {cell for cell in different if cell[:1].isalpha()}
+    return different <= SPEECH and len(names) > 1 and (len(cells) >= FEW_ROWS or not names <= WORDS_TOO)
+
+
+def _long_tags(rows: Sequence[str]) -> list[bool]:
+    """Tell which rows are a word, its lemma or not, and a tag of EAGLES, in as many columns as the first of them; there
+    are several, and not all digits in them are a number at the end, which words have too."""
+    split = [SPLIT.split(row.strip()) for row in rows]
+    ends = [cells[-1] if len(cells) in (2, 3) else "" for cells in split]
+    tags = {end for end in ends if EAGLES.fullmatch(end)}
+    count = next((len(cells) for cells, end in zip(split, ends, strict=True) if end in tags), 0)
+    tagged = [
+        len(cells) == count and (end in tags or bool(EAGLES_SHORT.fullmatch(end)))
+        for cells, end in zip(split, ends, strict=True)
+    ]
+    is_table = sum(tagged) >= FEW_ROWS and len(tags) > 1 and any(map(INSIDE.search, tags))
+    return [is_table and is_tagged for is_tagged in tagged]
+
+
+def _yaml(rows: Sequence[str]) -> list[bool]:
+    """Tell which rows are of YAML: keys in small letters with their values, of which some are inside others, or all
+    differ and some value is no sentence, or that are called as columns are. A line “---” begins anew."""
+    keys = [KEY.fullmatch(row) for row in rows]
+    given = [key for key in keys if key]
+    names = {key[3] for key in given}
+    starts = accumulate(row.strip() == "---" for row in rows)
+    differ = {(start, key[3]) for start, key in zip(starts, keys, strict=True) if key}
+    typed = [bool(VALUE.fullmatch(key[4] or "")) for key in given]
+    is_list = len(names) == 1 < len(given) and all(key[2] for key in given)
+    is_flat = len(differ) == len(given) > 2 and any(typed)
+    is_named = names <= FIELDS and (is_list or len(names) > 1)
+    is_table = bool(given) and (_is_nested(rows, keys) or is_flat or is_named or (is_list and all(typed)))
+    return [is_table and bool(key or row.lstrip()[:2] in ("- ", "--")) for key, row in zip(keys, rows, strict=True)]
+
+
+def _is_nested(rows: Sequence[str], keys: Sequence[re.Match[str] | None]) -> bool:
+    """Tell whether a key is inside an item of a list that begins with one, or inside a key without a value; or below
+    “---” the items of a list are."""
+    indents = [len(row) - len(row.lstrip()) for row in rows]
+    for number, (key, indent) in enumerate(zip(keys, indents, strict=True)):
+        above = next((keys[n] for n in reversed(range(number)) if indents[n] < indent), None)
+        if key and above and (above[2] or not above[4]):
+            return True
+        before = keys[number - 1] if number else None
+        if rows[0].strip() == "---" and before and not before[4] and rows[number].lstrip().startswith("- "):
+            return True
+    return False
 
 
 def _beside_tags(rows: Sequence[str]) -> list[bool]:
@@ -130,7 +192,8 @@ def _separated(sign: str) -> Callable[[Sequence[str]], list[bool]]:
 
 def _has_columns(rows: Sequence[str], sign: str) -> bool:
     """Tell whether most rows are cells with ``sign`` between them, as many as the first has: either that names the
-    columns, or one column holds numbers or whole sentences. Behind a comma of prose is a blank."""
+    columns, or one column holds numbers or whole sentences, or single words. Behind a comma of prose is a
+    blank."""
     try:
         first, *others = csv.reader(rows, delimiter=sign)
     except csv.Error:  # a cell of more than 131,072 characters
@@ -141,7 +204,7 @@ def _has_columns(rows: Sequence[str], sign: str) -> bool:
         numbers = any(all(map(NUMERIC.fullmatch, map(str.strip, column))) for column in zip(*like, strict=True))
         return 2 * len(like if numbers else tight) > len(others)
     columns = [*zip(first, *tight, strict=True)] if tight and _is_tight(first) else []
-    return 2 * len(tight) > len(others) and any(_are_cells(column) for column in columns[:-1])
+    return 2 * len(tight) > len(others) and (any(map(_are_cells, columns[:-1])) or _are_words(columns))
 
 
 def _is_tight(cells: Sequence[str]) -> bool:
@@ -152,6 +215,15 @@ def _is_tight(cells: Sequence[str]) -> bool:
 
 def _are_cells(column: Sequence[str]) -> bool:
     return all(map(NUMERIC.fullmatch, column)) or all(cell.endswith((".", "?", "!")) for cell in column)
+
+
+def _are_words(columns: Sequence[Sequence[str]]) -> bool:
+    """Tell whether columns of three rows and more hold single words of an alphabet, or of four and more one column
+    does, in which half of the cells are as others: labels."""
+    count = len(columns[0]) if columns else 0
+    words = [column for column in columns if all(cell.isalpha() and cell.upper() != cell.lower() for cell in column)]
+    has_labels = any(2 * len({*column}) <= count for column in words)
+    return (count > 2 and len(words) == len(columns)) or (count >= FEW_ROWS and has_labels)
 
 
 def _marked_up(rows: Sequence[str]) -> list[bool]:
@@ -182,10 +254,12 @@ _LOOKS: Mapping[str, Callable[[Sequence[str]], list[bool]]] = MappingProxyType(
         "columns separated by tabs": _matching(lambda row: "\t" in row.strip()),
         "words with tags behind them": _tagged,
         "words beside tags": _beside_tags,
+        "words with long tags behind them": _long_tags,
         "tags behind every word": _matching(_is_of_tagged_words),
         "trees in brackets": _matching(lambda row: len(NODE.findall(row)) > 1),
         "tags of XML or HTML": _marked_up,
         "JSON": _matching(JSON.match),
+        "keys and values of YAML": _yaml,
         "labels in front of texts": _matching(LABEL.match),
         "subtitles": lambda rows: [any(map(TIMES.match, rows))] * len(rows),
         "rows of LaTeX": _matching(lambda row: "&" in row and row.rstrip().endswith("\\\\")),
@@ -218,9 +292,8 @@ def _by_single_spaces(rows: Sequence[str]) -> bool:
         same = [cells for cells in split if len(cells) == count and _is_id(cells[0])]
         if len(same) > 1 and 2 * len(same) > len(split) and count >= FEW_COLUMNS and same[0][0] == "1":
             columns = [{*column} for column in zip(*same, strict=True)][1:]
-            return any(column == {"_"} or _are_heads(column) for column in columns)
+            return any(
+                column == {"_"} or ("0" in column and all(cell == "_" or cell.isdecimal() for cell in column))
+                for column in columns
+            )
     return False
-
-
-def _are_heads(column: set[str]) -> bool:
-    return "0" in column and all(cell == "_" or cell.isdecimal() for cell in column)

@@ -39,23 +39,20 @@ def linearised(root: Node) -> Sentence:
     nodes = list(root.walk())
     place = {id(node): index for index, node in enumerate(nodes)}
     heads = {id(child): place[id(node)] for node in nodes for child in (*node.before, *node.after)}
-    forms = [_article(node.form, after.form) for node, after in zip(nodes, [*nodes[1:], root], strict=True)]
+    forms = [
+        "an" if node.form == "a" and after.form[0] in "aeiou" else node.form
+        for node, after in zip(nodes, [*nodes[1:], root], strict=True)
+    ]
     forms[0] = forms[0][0].upper() + forms[0][1:]
     words = tuple(
         Word(form, node.upos, heads.get(id(node)), node.relation, node.features)
         for form, node in zip(forms, nodes, strict=True)
     )
-    mentions = [_mention(node, place) for node in nodes if node.chain]
+    mentions = []
+    for node in nodes:
+        if node.chain:  # a noun phrase: all its dependents except a preposition in front
+            first = next((n for n in node.before if n.relation != "case"), node)
+            start, *_ = first.walk()
+            *_, end = node.walk()
+            mentions.append(Mention(node.chain, place[id(start)], place[id(end)] + 1, place[id(node)]))
     return Sentence(words, tuple(sorted(mentions, key=lambda mention: (mention.start, -mention.end))))
-
-
-def _article(form: str, following: str) -> str:
-    return "an" if form == "a" and following[0] in "aeiou" else form
-
-
-def _mention(node: Node, place: dict[int, int]) -> Mention:
-    """The span of a noun phrase: all its dependents except a preposition in front."""
-    first = next((n for n in node.before if n.relation != "case"), node)
-    start, *_ = first.walk()
-    *_, end = node.walk()
-    return Mention(node.chain, place[id(start)], place[id(end)] + 1, place[id(node)])

@@ -1,5 +1,5 @@
 """Where the app's files are: beside the package in a checkout, inside it when installed; where the app stores its own;
-and where its pages are."""
+where its pages are; and where people have what they measured themselves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from typing import NamedTuple
 HOME = "MHA_VIZ_HOME"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+
+PROFILES = "MHA_VIZ_PROFILES"  # names folders with what people have measured themselves
+MOST_FOLDERS = 2_000  # into how many of these, and of those below, is looked
 
 
 def app_root() -> Path:
@@ -45,8 +48,8 @@ class Moved(NamedTuple):
 
 
 MOVED = (  # the first row that fits
-    Moved("switch_off", {"off": ""}, "explore", {"more": "1"}),
-    Moved("switch_off", {}, "explore", {"off": "none", "more": "1"}),
+    Moved("switch_off", {"off": ""}, "explore"),
+    Moved("switch_off", {}, "explore", {"off": "none"}),
     Moved("questions", {"task": ""}, "why_heads_differ", {"experiment": "tasks"}),
     Moved("questions", {}, "why_heads_differ"),
     Moved("roles", {"model": "toy", "snapshot": ""}, "why_heads_differ", {"experiment": "toy"}),
@@ -69,3 +72,29 @@ def moved(page: str, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]
 def home() -> Path:
     """The folder in which the app stores files. Raises RuntimeError for an account without a home directory."""
     return Path(os.environ.get(HOME) or "~/.cache/mha_viz").expanduser()
+
+
+def own_folders() -> list[Path]:
+    """List the folders that MHA_VIZ_PROFILES names, which a colon separates, or a semicolon on Windows."""
+    return [Path(one.strip()) for one in os.environ.get(PROFILES, "").split(os.pathsep) if one.strip()]
+
+
+def files_below(root: Path, name: str) -> list[Path]:
+    """List the files with a name in a folder and in those below it, the nearest first; not in hidden ones. Of a folder
+    that is not there, or cannot be read, none."""
+    files, level, visited = list[Path](), [root], set[Path]()
+    while level and len(visited) < MOST_FOLDERS:
+        below = list[Path]()
+        for folder in level:
+            place = folder.resolve()  # links may lead back
+            if place in visited or len(visited) == MOST_FOLDERS:
+                continue
+            visited.add(place)
+            try:
+                inside = sorted(folder.iterdir())
+            except OSError:
+                continue
+            files += [path for path in inside if path.name == name and path.is_file()]
+            below += [path for path in inside if not path.name.startswith(".") and path.is_dir()]
+        level = below
+    return files

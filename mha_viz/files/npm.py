@@ -114,13 +114,12 @@ def _unpacked(archive: bytes, package: Package) -> dict[str, bytes]:
         problem = f"{package.name} {package.version} from the npm registry has another hash than the one that is known."
         raise ExportError(problem, "Nothing was written. Check which registry npm is set to.")
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        return {Path(name).name: _content(files, f"package/{name}") for name in package.files}
-
-
-def _content(files: tarfile.TarFile, name: str) -> bytes:
-    stream = files.extractfile(name)
-    assert stream is not None
-    return stream.read()
+        unpacked = {}
+        for name in package.files:
+            stream = files.extractfile(f"package/{name}")
+            assert stream is not None
+            unpacked[Path(name).name] = stream.read()
+        return unpacked
 
 
 def _new_enough() -> Iterator[str]:

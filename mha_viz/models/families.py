@@ -66,10 +66,11 @@ class Family(NamedTuple):
     group. ``probabilities``: where the attention of the family cannot be replaced in transformers, the path below
     ``holder`` of the module that is given the weights before they average values; ``per_head``: the argument of such a
     holder that has a row for each head of each sentence. ``rewritten``: where there is no such module, either, this
-    package computes the attention (:mod:`mha_viz.models.rewritten`), and the paths are those of its own modules.
-    ``wordless``: why a model with weights for words cannot be asked for one; empty where it can. ``adjacent``: numbers
-    2i and 2i + 1 of queries and keys are turned together, not i and i + r/2. ``crossing``: its keys and values are made
-    of what another stack puts out. ``sines_first``: ``holder`` is given sines before cosines, one for two numbers.
+    package computes the attention (:mod:`mha_viz.models.reading.rewritten`), and the paths are those of its own
+    modules. ``wordless``: why a model with weights for words cannot be asked for one; empty where it can. ``adjacent``:
+    numbers 2i and 2i + 1 of queries and keys are turned together, not i and i + r/2. ``crossing``: its keys and values
+    are made of what another stack puts out. ``sines_first``: ``holder`` is given sines before cosines, one for two
+    numbers.
     """
 
     holder: str
@@ -341,7 +342,8 @@ BY_HAND = (
 
 
 def is_listed(family: str) -> bool:
-    """Tell whether a family has a row; of all others only the weights are read (:mod:`mha_viz.models.unlisted`)."""
+    """Tell whether a family has a row; of all others only the weights are read
+    (:mod:`mha_viz.models.reading.unlisted`)."""
     return family in FAMILIES or family in ENCODER_DECODERS
 
 
@@ -353,7 +355,7 @@ def attends(kind: str) -> bool:
 def weights_only(family: str) -> ModelUnsupported:
     """Return the error where more is asked of a model without a row than its weights."""
     return ModelUnsupported(
-        f"Of models of the family {family} only the attention weights are read (weights only): norms, parts of a "
+        f"Of models of the family {family} only the attention weights can be read (weights only): norms, parts of a "
         "score, switching heads off, predictions and the steps inside a head need a row that says where a family keeps "
         "them.",
         "Look at its weights, or choose a model of a family such as BERT, GPT-2 or Llama.",

@@ -1,8 +1,8 @@
 """List what is taken from inside transformers and PyTorch, which these do not promise to keep, and hand it on.
 
 What every model needs is checked when the first model is opened, what one family needs when a model of it is; for one
-that :mod:`mha_viz.models.bert` opens, transformers is not imported. Each missing part is answered by a sentence with
-the versions that work.
+that :mod:`mha_viz.models.reading.plain` opens, transformers is not imported. Each missing part is answered by a
+sentence with the versions that work.
 """
 
 from __future__ import annotations

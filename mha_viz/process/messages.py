@@ -45,15 +45,14 @@ def receive(pipe: IO[bytes], most: float = math.inf) -> tuple[Json, list[Array]]
     size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
     if size > most:
         raise OverflowError(size)
-    return heading, [_array(pipe, *one) for one in shapes]
-
-
-def _array(pipe: IO[bytes], dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
-    array = np.empty(shape, dtype)
-    if array.size and pipe.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
-        raise EOFError
-    array.flags.writeable = False
-    return array
+    arrays = list[Array]()
+    for dtype, shape in shapes:
+        array = np.empty(shape, dtype)
+        if array.size and pipe.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
+            raise EOFError
+        array.flags.writeable = False
+        arrays.append(array)
+    return heading, arrays
 
 
 def _exactly(pipe: IO[bytes], size: int) -> bytes:

@@ -4,6 +4,7 @@ step and returns the result. Between two steps its caller can show how far it is
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -13,14 +14,15 @@ Steps = Generator[float, None, R]
 
 def completed(steps: Steps[R], progress: Callable[[float], None] = lambda _: None) -> R:
     """The result of all steps. ``progress`` is called with the share that is done; an exception from it ends the
-    work."""
-    while True:
-        try:
-            done = next(steps)
-        except StopIteration as end:
-            result: R = end.value
-            return result
-        progress(done)
+    work, and a stop closes it."""
+    with closing(steps):
+        while True:
+            try:
+                done = next(steps)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            progress(done)
 
 
 def part_of(steps: Steps[R], number: int, parts: int) -> Steps[R]:

@@ -4,24 +4,27 @@ other words of the same kind in the place of those that are right."""
 from __future__ import annotations
 
 import os
+import random
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from mha_viz.analysis.chance import COREFERENCE, KIND, PERMUTATION, SYNTAX, ChanceRoles
-from mha_viz.analysis.established import establish
 from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.roles import ESTABLISHED
-from mha_viz.corpus.permuted import permuted, turned
-from mha_viz.corpus.sources import Source, open_corpus
-from mha_viz.corpus.treebank import Corpus
+from mha_viz.analysis.shipped import establish
+from mha_viz.corpus.sources import Source, read_corpus
+from mha_viz.corpus.treebank import Corpus, Sentence, text_digest
 from mha_viz.errors import CorpusError, SettingError, shorten_value
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, one_stack
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.kind_null import OfKinds, roles_of_draws
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Here
@@ -37,6 +40,49 @@ PARTS = 1000  # of the progress of one corpus
 FOLDER = ".kinds-"  # what an unfinished study has counted of each corpus
 
 
+def permuted(corpus: Corpus, seed: int) -> Corpus:
+    """The corpus with the annotation of each sentence replaced by that of another with as many words, drawn by
+    ``seed``; none keeps its own. Left out are sentences whose number of words no other has, and coreference."""
+    sentences, draw = corpus.sentences, random.Random(seed)
+    places: dict[int, list[int]] = defaultdict(list)
+    donors: dict[int, int] = {}
+    for at, sentence in enumerate(sentences):
+        places[len(sentence.words)].append(at)
+    for alike in places.values():  # sentences of one length form a random circle
+        circle = draw.sample(alike, len(alike))
+        donors.update(zip(circle, [*circle[1:], circle[0]], strict=True) if len(circle) > 1 else ())
+    return replace(
+        corpus,
+        sentences=tuple(_annotated(sentences[at], sentences[donors[at]]) for at in sorted(donors)),
+        digest=text_digest(f"{corpus.digest} with the trees of other sentences {seed}"),
+        has_chains=False,
+    )
+
+
+def turned(corpus: Corpus, seed: int) -> Corpus:
+    """The corpus with the chains of each document turned along its mentions: each mention belongs to the chain of the
+    one a number of places later, drawn by ``seed``, and the last ones to those of the first. How often a chain comes,
+    and how close together, stays; which mentions belong together does not. Trees are left out."""
+    sentences, draw = list(corpus.sentences), random.Random(seed)
+    documents: dict[str, list[int]] = defaultdict(list)
+    for at, sentence in enumerate(sentences):
+        documents[sentence.document].append(at)
+    for places in documents.values():
+        chains = [mention.chain for at in places for mention in sentences[at].mentions]
+        by = draw.randrange(1, len(chains)) if len(chains) > 1 else 0
+        later = iter([*chains[by:], *chains[:by]])
+        for at in places:
+            mentions = tuple(mention._replace(chain=next(later)) for mention in sentences[at].mentions)
+            sentences[at] = replace(sentences[at], mentions=mentions)
+    digest = text_digest(f"{corpus.digest} with chains turned {seed}")
+    return replace(corpus, sentences=tuple(sentences), digest=digest, has_trees=False)
+
+
+def _annotated(sentence: Sentence, donor: Sentence) -> Sentence:
+    pairs = zip(sentence.words, donor.words, strict=True)
+    return replace(sentence, words=tuple(annotated._replace(form=word.form) for word, annotated in pairs), mentions=())
+
+
 class _Null(NamedTuple):
     """How a corpus is permuted; what it has to have, as an attribute and in words."""
 
@@ -50,7 +96,8 @@ NULLS: Mapping[str, _Null] = MappingProxyType(
 )
 
 
-def chance_roles(
+@with_bar("of all draws")
+def permutation_test(
     corpus: Source,
     model: ModelOrName = catalog.DEFAULT,
     *,
@@ -62,30 +109,37 @@ def chance_roles(
     batch: int = BATCH,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
+    progress: OrBar[Progress] = False,
     client: Client | None = None,
 ) -> ChanceRoles:
-    """How many roles of syntax :func:`mha_viz.profile` names over a treebank, and how many if each sentence has the
-    tree of another with as many words, in ``draws`` such permutations.
+    """Count the roles of syntax that :func:`mha_viz.profile` names, and those that it names by chance.
 
-    Words, text and weights stay, and so do the trees as a whole, so that the simple rules are as good as before; only
-    what a head knows of a sentence is lost. ``role="coreference"`` counts roles of coreference, and turns the chains of
-    each document along its mentions, which keeps how close together those of a chain are. ``also``: a second
-    treebank; roles are then those that both establish.
+    In a permutation, each sentence has the tree of another with as many words. Words, text and weights stay, and so do
+    the trees as a whole, so that the simple rules are as good as before; only what a head knows of a sentence is lost.
+    A study of permutations takes as long as ``draws`` + 1 profiles without untrained weights.
 
-    ``keeps="kind"`` draws otherwise: for each word, another word of its sentence with the part of speech of the right
-    one takes that one's place (:mod:`mha_viz.analysis.kind_null`), so that a head that only knows which kind of word to
-    look for loses nothing. All of its draws are counted in one reading of each corpus; one that was stopped goes on
-    from the sums in the folder ``resume``. ``client``: of a Dask cluster, whose workers count; corpora are then names
-    of files.
+    Args:
+        corpus: a treebank, as for :func:`mha_viz.profile`.
+        model: as there.
+        also: a second treebank; roles are then those that both establish.
+        role: "syntax", or "coreference", which turns the chains of each document along its mentions; that keeps how
+            close together those of a chain are.
+        keeps: "kind" draws otherwise: for each word, another word of its sentence with the part of speech of the right
+            one takes that one's place (:mod:`mha_viz.analysis.kind_null`), so that a head that only knows which kind of
+            word to look for loses nothing. All of its draws are counted in one reading of each corpus.
+        draws: how many permutations, or draws of that kind.
+        seed: determines them.
+        batch: as for :func:`mha_viz.profile`.
+        resume: with ``keeps``, a folder for the sums, from which a reading that was stopped continues.
+        device: as for :func:`mha_viz.load`, where ``model`` is a name.
+        progress: as for :func:`mha_viz.profile`, over all draws; on a cluster over the sentences of each corpus.
+        client: with ``keeps``, of a Dask cluster, whose workers count; corpora are then names of files.
 
-    ``progress``: over all draws; on a cluster over the sentences of each corpus. The other arguments and errors are
-    those of ``profile``; a study of permutations takes as long as ``draws`` + 1 profiles without untrained weights.
-    ``stored_in`` of the result puts it into a profile, whose report states it. Raises CorpusError for a corpus without
-    trees, or without chains, SettingError for less than one draw, for another ``role`` or ``keeps``, and for
-    permutations on a cluster.
+    Returns the counts (:class:`mha_viz.analysis.chance.ChanceRoles`); their ``stored_in`` puts them into a profile,
+    whose report states them. Raises CorpusError for a corpus without trees, or without chains, SettingError for less
+    than one draw, for another ``role`` or ``keeps``, and for permutations on a cluster; and as :func:`mha_viz.profile`.
 
-    >>> mv.chance_roles("grammar", "toy", draws=2).observed
+    >>> mv.roles.permutation_test("grammar", "toy", draws=2).observed
     7
     """
     if not isinstance(draws, int) or draws < 1:
@@ -97,7 +151,7 @@ def chance_roles(
         raise SettingError(given, f"Give {KIND!r}, for roles of {SYNTAX}, or nothing.")
     sources = [corpus] if also is None else [also, corpus]
     corpora = [treebank(source, role) for source in sources]
-    encoder, show = one_stack(model, device), progress or (lambda _: None)
+    encoder, show = one_stack(model, device), called(progress)
     if keeps:
         kind, cluster = OfKinds(draws, seed, by_half=also is None), None
         if client is not None:
@@ -152,13 +206,16 @@ def _of_permutations(
         for of_draw in [NULLS[role].permute(one, seed + draw - 1) for one in corpora] if draw else corpora:
             tell = partial(_tell, show, len(corpora) * draw + len(profiles), studies)
             profiles.append(Here(batch).study(encoder, of_draw, control=False, progress=tell))
-        counts.append(_roles(profiles, role))
+        named = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
+        roles = [finding for finding in named.findings() if finding.role == role]
+        # Established by two corpora, or suggested by one.
+        counts.append(sum(one.status == ESTABLISHED for one in roles) if len(profiles) > 1 else len(roles))
     return counts
 
 
 def treebank(source: Source, role: str = SYNTAX) -> Corpus:
     """The corpus of a source. Raises CorpusError if it lacks what a role is measured against."""
-    corpus, null = open_corpus(source), NULLS[role]
+    corpus, null = read_corpus(source), NULLS[role]
     if not isinstance(corpus, Corpus) or not getattr(corpus, null.needs):
         raise CorpusError(f"{corpus.name} has no {null.words}.", "Give a treebank in CoNLL-U, or “grammar”.")
     return corpus
@@ -167,10 +224,3 @@ def treebank(source: Source, role: str = SYNTAX) -> Corpus:
 def _tell(show: Callable[[Progress], None], before: int, studies: int, so_far: Progress) -> None:
     """The progress over all studies, of one with this many ``before`` it."""
     show(Progress(round(PARTS * (before + so_far.fraction)), PARTS * studies))
-
-
-def _roles(profiles: Sequence[Profile], role: str) -> int:
-    """The number of roles: established by two corpora, or suggested by one."""
-    named = establish(*profiles)[1] if len(profiles) > 1 else profiles[0]
-    roles = [finding for finding in named.findings() if finding.role == role]
-    return sum(finding.status == ESTABLISHED for finding in roles) if len(profiles) > 1 else len(roles)

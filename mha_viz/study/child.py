@@ -18,7 +18,7 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.corpus import grammar, reading
 from mha_viz.corpus.uploads import NEUTRAL
 from mha_viz.errors import ExportError
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import apart
 from mha_viz.study.run import study
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,29 +21,30 @@ from mha_viz.analysis.corpus_effects import (
     OF_WORDS,
     VECTOR,
     CorpusEffect,
+    Variant,
     effect_rows,
     variants_of,
 )
-from mha_viz.analysis.described import kept_shares, of_model
 from mha_viz.analysis.effects import Numbers
 from mha_viz.analysis.recipe_tables import Recipes
+from mha_viz.analysis.shipped import kept_shares, of_model
 from mha_viz.analysis.syntax import DIRECTIONS
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.corpus.sampling import choose_step, take_every
-from mha_viz.corpus.sources import Source, open_sentences
+from mha_viz.corpus.limits import choose_step, count_every
 from mha_viz.corpus.treebank import Corpus, Gap, Mention, Sentence, Word
-from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, SumsUnsavedWarning, TextError, warn
-from mha_viz.models import ablation, answers
-from mha_viz.models.encoder import Encoder
+from mha_viz.errors import CorpusError, ModelUnsupported, SettingError, TextError
+from mha_viz.models.intervening import ablation
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.quotes import quoted
 from mha_viz.request import MASK, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
+from mha_viz.study.cases import CaseKind, CaseRun, Cases, NumberedSentence, Readable, ReadHere
 from mha_viz.study.effects import Instead, check_method, lost_each, substitute, values_without
-from mha_viz.study.run import SAVE_SECONDS, Progress
-from mha_viz.study.taken import Taken, read_taken
+from mha_viz.study.run import Progress
 from mha_viz.text import WordPieces
-from mha_viz.version import __version__
 
 FORMAT = 4  # version of the cases on disk and of how they are measured
+SUMS_FORMAT = 1  # the same of the sums of outputs
 MOST = 400  # sentences that are read by default, at most
 MOST_READ = 1_000_000
 DRAWN_FROM = 400  # sentences at most that others are drawn from
@@ -70,7 +71,7 @@ class EffectSettings(NamedTuple):
     direction: str = DIRECTIONS[0]
     same_role: Sequence[AnyHead] = ()
     most: int = MOST
-    means: Any = None  # Source, Weights, Averages, or for a cluster a Layout
+    means: Any = None  # Source, Weights, Averages, or a Layout of a cluster
     recipes: Recipes | None = None  # by default those that are known of the model
 
 
@@ -78,186 +79,72 @@ class EffectSettings(NamedTuple):
 TokenChanges = dict[tuple[tuple[Word, ...], tuple[Mention, ...]], dict[tuple[Head, ...], Numbers]]
 
 
-class Measurement:
-    """One measurement, sentence by sentence; there is a result for the sentences read so far. Raises the errors of
-    :func:`effect`.
+@dataclass(frozen=True)
+class EffectCases(CaseKind):
+    """The effects of ``variants`` by ``settings``, whose ``means`` are Averages or None. ``measured``: what is measured
+    for the model. ``states``: a cache of changes of last states that measurements by the same method share."""
 
-    For a part of a corpus, ``first`` is the number of its first sentence, and every ``step``-th sentence of the corpus
-    is read; by default as many as ``most`` allows. ``states``: a cache of changes of last states
-    that measurements of the same corpus by the same method share. ``file``: where what is taken is saved now and then
-    and at the end, and from which the same measurement continues. ``taken``: what was measured so far.
-    """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        corpus: Corpus | Gap,
-        settings: EffectSettings,
-        *,
-        first: int = 0,
-        step: int = 0,
-        states: TokenChanges | None = None,
-        file: Path | None = None,
-    ) -> None:
-        request, relation, direction, same_role, most, means, recipes = settings
-        self._corpus = _checked(corpus, relation, direction, most)
-        off = ablation.existing(encoder, request.off)
-        if not off:
-            raise SettingError("No head was named.", "Name one, as in L3H1.")
-        self._encoder, self._most, self._step = encoder, most, step or choose_step(len(self._corpus.sentences), most)
-        self._relation, self._direction = relation, direction if relation not in ("", COREFERENCE) else ""
-        self._variants = variants_of(off, ablation.existing(encoder, same_role), encoder.heads)
-        self._measure = _measure(encoder)
-        self._method, self.averages = request.method, Averages()
-        self.recipes = recipes_by(encoder, request.method, recipes)
-        self._averaged = self._to_average(request.method, means)
-        self._states = {} if states is None else states
-        self._first, self._file, self._saved = first, file, time.monotonic()
-        self._key = self._digest() if file else ""
-        self.taken = (read_taken(file, self._key) if file else None) or Taken()
-
-    def _to_average(self, method: str, means: Source | Weights | Averages | None) -> Corpus | None:
-        """What mean outputs are still to be taken over, None if they are known or not needed."""
-        if method == TEXT:
-            raise SettingError("Over a corpus, one other text cannot take every sentence’s place.", "Choose resample.")
-        if method not in FROM_CORPUS:
-            if means is not None:
-                which = " or ".join(FROM_CORPUS)
-                raise SettingError(f"means go with the method {which}, not {quoted(method)}.", "Leave one of them out.")
-            check_method(self._encoder, method, recipes=self.recipes)
-            return None
-        if method == RESAMPLE and isinstance(means, np.ndarray):
-            raise SettingError("Random sentences cannot be drawn from mean outputs.", "Give a corpus as means.")
-        if isinstance(means, Averages | np.ndarray):
-            self.take(means if isinstance(means, Averages) else Averages(means))
-            return None
-        over = self._corpus if means is None else open_sentences(means)
-        if method == RESAMPLE and over.sentences:  # those of a cluster's corpus come from its workers
-            self.take(Averages(over=over.name, sentences=forms_of(over, self.step_of_drawn(len(over.sentences)))))
-            return None
-        return over
-
-    def sentences(self) -> Iterator[Progress]:
-        """Read one sentence after the other."""
-        some = take_every(self._step, [*enumerate(self._corpus.sentences, self._first)], self._first)
-        over = self._averaged
-        averaged = () if over is None else take_every(self.step_over(len(over.sentences)), over.sentences)
-        before, means = len(averaged), ablation.Means(self._encoder)
-        for number, sentence in enumerate(averaged):
-            add_sentence(means, sentence)
-            yield Progress(number + 1, before + len(some))
-        if over is not None:
-            self.take(Averages(means.values(), over.name))
-        try:
-            for place in range(self.taken.read, len(some)):
-                number, sentence = some[place]
-                self.taken.add(self._measured(sentence, number))
-                if time.monotonic() - self._saved > SAVE_SECONDS:
-                    self._save()
-                yield Progress(before + place + 1, before + len(some))
-        finally:
-            self._save()
-
-    def step_over(self, count: int) -> int:
-        """Of the ``count`` sentences of the corpus that means are over, every how many are read."""
-        return choose_step(count, self._most)
-
-    def step_of_drawn(self, count: int) -> int:
-        """The same for sentences that are drawn."""
-        return choose_step(count, min(self._most, DRAWN_FROM))
-
-    def _digest(self) -> str:
-        """That of everything that what is taken depends on, such as the corpus that mean outputs will be over."""
-        encoder, averages = self._encoder, self.averages
-        values = None if averages.values is None else averages.values.tolist()
-        over = [averages.sentences, values] if self._averaged is None else self._averaged.digest
-        of_words = (self._relation, self._direction, self._most, self._step, self._first, digest_of(self.recipes))
-        facts = (FORMAT, __version__, encoder.name, encoder.revision, self._corpus.digest, self._method)
-        return hashlib.sha256(json.dumps([*facts, *of_words, self._variants, over]).encode()).hexdigest()
-
-    def _save(self) -> None:
-        if self._file is None or not self.taken.whole or not self.taken.read:
-            return
-        try:
-            self.taken.save(self._file, self._key)
-        except OSError as error:  # the work continues without saving
-            self._file = None
-            warn(SumsUnsavedWarning, f"What was measured could not be saved: {error.strerror or error}.")
-        self._saved = time.monotonic()
-
-    def take(self, averages: Averages) -> None:
-        """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
-        self._averaged, self.averages = None, averages
-        check_method(self._encoder, self._method, averages.values)
+    settings: EffectSettings
+    variants: tuple[Variant, ...]
+    measured: str
+    states: TokenChanges = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def measure(self) -> str:
-        """Return what is measured for this model: MASKED_WORD, LOSS or VECTOR."""
-        return self._measure
+    def is_placed(self) -> bool:
+        """Whether one word of each sentence is drawn, by its number."""
+        return self.measured == MASKED_WORD and not self.settings.relation
 
-    def result(self) -> CorpusEffect:
-        """The result for the sentences read so far. Raises CorpusError if nothing was measured."""
-        taken = self.taken
-        if not taken.cases:
-            what = f"no word that {self._relation} applies to" if self._relation else "no sentence that can be measured"
-            raise CorpusError(f"{self._corpus.name} has {what}.", "Name another corpus or relation.")
-        documents = len({document for document, _ in taken.units})
-        units = [document if documents > 1 else str(number) for document, number in taken.units]
-        return CorpusEffect(
-            self._encoder.name,
-            self._corpus.name,
-            f"{self._method}{' over ' * bool(self.averages.over)}{self.averages.over}",
-            OF_WORDS[self._measure] if self._relation else self._measure,
-            self._relation,
-            self._direction,
-            len(taken.cases),
-            taken.read,
-            self._step,
-            documents,
-            taken.left_out,
-            effect_rows(self._variants, np.array(taken.cases), units, bool(self._relation)),
-        )
+    def definition(self, offset: int) -> list[object]:
+        """Return the settings."""
+        means, of = self.settings.means, ""
+        if isinstance(means, Averages):
+            values = means.sentences if means.values is None else means.values.tolist()
+            of = hashlib.sha256(json.dumps(values).encode()).hexdigest()
+        request, *of_words = self.settings._replace(means=of, most=self.step, recipes=None)
+        return [FORMAT, request.off, request.method, *of_words, offset, digest_of(self.settings.recipes)]
 
-    def _measured(self, sentence: Sentence, number: int) -> Taken:
-        """The values [variant] of each case of a sentence; those that cannot be measured are counted."""
-        taken = Taken(read=1)
-        of_sentence = {MASKED_WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self._measure]
-        words = _queries(sentence, self._relation, self._direction) if self._relation else None
-        try:
-            for values in of_sentence(sentence, number, words):
-                if values is None:
-                    taken.left_out += 1
-                else:
-                    taken.cases.append(values)
-                    taken.units.append((sentence.document, number))
-        except TextError:  # too long, or a word that the tokenizer drops
-            taken.left_out += 1
-        return taken
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Return the values [variant] of each case; what cannot be measured is counted."""
+        cases, (_, relation, direction, *_) = Cases(read=len(numbered)), self.settings
+        of_sentence = {MASKED_WORD: self._masked, LOSS: self._losses, VECTOR: self._vectors}[self.measured]
+        for number, sentence in numbered:
+            words = _queries(sentence, relation, direction) if relation else None
+            try:
+                for values in of_sentence(encoder, sentence, number, words):
+                    if values is None:
+                        cases.left_out += 1
+                    else:
+                        cases.cases.append(values)
+                        cases.units.append((sentence.document, number))
+            except TextError:  # too long, or a word that the tokenizer drops
+                cases.left_out += 1
+        return cases
 
     # The values of each case of a sentence, in order; None for a word that cannot be measured.
 
-    def _masked(self, sentence: Sentence, number: int, words: list[int] | None) -> Iterator[Numbers | None]:
-        encoder, forms = self._encoder, list(sentence.forms)
+    def _masked(
+        self, encoder: Encoder, sentence: Sentence, number: int, words: list[int] | None
+    ) -> Iterator[Numbers | None]:
+        forms = list(sentence.forms)
         read = encoder.read_words(forms)
         single = single_words(read)
         if words is None:
             words = [Random(f"{SEED} {number}").choice(single)] if single else []
         yield from [None] * len(set(words) - set(single))
-        mask = str(encoder.vocabulary.mask_token)
         for word in (word for word in words if word in single):
-            at = read.words.index(word)
-            masked = (*forms[:word], mask, *forms[word + 1 :])
-            question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
-            request = Request(words=masked, method=self._method, question=question)
+            masked, question = masked_word(encoder, read, forms, word)
+            request = Request(words=masked, method=self.settings.request.method, question=question)
             values = values_without(encoder, [(), *self._off], request, self._by(sentence))[:, question.piece]
             yield values[0] - values[1:]
 
-    def _losses(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers | None]:
-        encoder, forms = self._encoder, sentence.forms
+    def _losses(
+        self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
+    ) -> Iterator[Numbers | None]:
+        forms = sentence.forms
         read = encoder.read_words(forms)
         if len(read.ids) < 2:
             return
-        by = self._by(sentence)(encoder, Request(words=forms, method=self._method), 0)
+        by = self._by(sentence)(encoder, Request(words=forms, method=self.settings.request.method), 0)
         states = [encoder.states("", words=forms), ablation.states_without(encoder, self._off, by, "", words=forms)]
         followed = np.stack([_followed(encoder, each, read.ids) for each in np.concatenate(states)])  # [variant, n − 1]
         if words is None:
@@ -271,14 +158,16 @@ class Measurement:
             else:
                 yield None
 
-    def _vectors(self, sentence: Sentence, _: int, words: list[int] | None) -> Iterator[Numbers | None]:
-        encoder, forms = self._encoder, sentence.forms
-        request, by = Request(words=forms, method=self._method), self._by(sentence)
+    def _vectors(
+        self, encoder: Encoder, sentence: Sentence, _: int, words: list[int] | None
+    ) -> Iterator[Numbers | None]:
+        forms = sentence.forms
+        request, by = Request(words=forms, method=self.settings.request.method), self._by(sentence)
         if words is None:
             yield lost_each(encoder, self._off, request, by).sentence
         if not words:
             return
-        measured = self._states.setdefault((sentence.words, sentence.mentions), {})
+        measured = self.states.setdefault((sentence.words, sentence.mentions), {})
         new = [off for off in self._off if off not in measured]  # the model runs for these alone
         if new:
             measured.update(zip(new, lost_each(encoder, new, request, by).tokens, strict=True))
@@ -289,13 +178,139 @@ class Measurement:
 
     def _by(self, gold: Sentence) -> Instead:
         """What replaces the outputs of heads in a sentence."""
-        return partial(
-            substitute, means=self.averages.values, gold=gold, sentences=self.averages.sentences, recipes=self.recipes
-        )
+        averages = self.settings.means or Averages()
+        recipes, sentences = self.settings.recipes, averages.sentences
+        return partial(substitute, means=averages.values, gold=gold, sentences=sentences, recipes=recipes)
 
     @property
     def _off(self) -> list[tuple[Head, ...]]:
-        return [variant.heads for variant in self._variants]
+        return [variant.heads for variant in self.variants]
+
+
+class Measurement:
+    """One measurement of a corpus; there is a result for the sentences read so far. Raises the errors of
+    :func:`effect`.
+
+    ``states``: as for :class:`EffectCases`. ``folder``: where what is taken is saved now and then and at the end, and
+    from which the same measurement continues.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        corpus: Corpus | Gap | Readable,
+        settings: EffectSettings,
+        *,
+        states: TokenChanges | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        request, relation, direction, same_role, most, means, recipes = settings
+        source: Readable = ReadHere.of(corpus) if isinstance(corpus, Corpus | Gap) else corpus
+        self._source = source
+        _check(source.corpus, relation, direction, most)
+        off, others = (ablation.existing(encoder, heads) for heads in (request.off, same_role))
+        if not off:
+            raise SettingError("No head was named.", "Name one, as in L3H1.")
+        self._encoder, self._folder = encoder, folder
+        self._run, self._sums = cast(CaseRun | None, None), cast(CaseRun | None, None)
+        settings = settings._replace(request=replace(request, off=off), same_role=others, means=None)
+        settings = settings._replace(recipes=recipes_by(encoder, request.method, recipes))
+        step, variants = choose_step(source.count, most), variants_of(off, others, encoder.heads)
+        try:
+            answers.word_head(encoder)
+            measure = LOSS if encoder.causal else MASKED_WORD
+        except ModelUnsupported:
+            measure = VECTOR
+        self.kind = EffectCases(step, settings, variants, measure, {} if states is None else states)
+        self._averaged = self._to_average(request.method, means)
+
+    def _to_average(self, method: str, means: Any) -> Readable | None:
+        """Return what is still to be read for what heads that are off take from a corpus, None if nothing."""
+        if method == TEXT:
+            raise SettingError("Over a corpus, one other text cannot take every sentence’s place.", "Choose resample.")
+        if method not in FROM_CORPUS:
+            if means is not None:
+                which = " or ".join(FROM_CORPUS)
+                raise SettingError(f"means go with the method {which}, not {quoted(method)}.", "Leave one of them out.")
+            check_method(self._encoder, method, recipes=self.kind.settings.recipes)
+            self._begin(None)
+            return None
+        if method == RESAMPLE and isinstance(means, np.ndarray):
+            raise SettingError("Random sentences cannot be drawn from mean outputs.", "Give a corpus as means.")
+        if isinstance(means, Averages | np.ndarray):
+            self._begin(means if isinstance(means, Averages) else Averages(means))
+            return None
+        return self._source if means is None else self._source.open(means)
+
+    def sentences(self) -> Generator[Progress, None, None]:
+        """Read one sentence, or one part, after the other, and before them what heads that are off take from others."""
+        before = 0
+        if (over := self._averaged) is not None:
+            most, count = self.kind.settings.most, over.count
+            if self.kind.settings.request.method == RESAMPLE:
+                numbers = range(0, count, choose_step(count, min(most, DRAWN_FROM)))
+                forms = tuple(sentence.forms for sentence in over.sentences(numbers))
+                self._begin(Averages(over=over.corpus.name, sentences=forms))
+            else:
+                step, later = choose_step(count, most), count_every(self.kind.step, self._source.count)
+                before, sums = count_every(step, count), over.run(self._encoder, OutputSums(step), self._folder)
+                self._sums = sums
+                with closing(sums.reports()) as reports:
+                    for so_far in reports:
+                        yield so_far._replace(total=so_far.total + later)
+                self._begin(Averages(means_of_sums(self._encoder, sums.cases), over.corpus.name))
+        assert self._run is not None
+        with closing(self._run.reports()) as reports:
+            for so_far in reports:
+                yield so_far._replace(done=before + so_far.done, total=before + so_far.total)
+
+    def _begin(self, averages: Averages | None) -> None:
+        """Replace the outputs of heads that are off by these. Raises SettingError if they are not of this model."""
+        if averages is not None:
+            check_method(self._encoder, self.kind.settings.request.method, averages.values)
+        self._averaged, settings = None, self.kind.settings._replace(means=averages)
+        self.kind = replace(self.kind, settings=settings)
+        self._run = self._source.run(self._encoder, self.kind, self._folder)
+
+    @property
+    def averages(self) -> Averages:
+        """What heads that are off take from a corpus."""
+        return self.kind.settings.means or Averages()
+
+    @property
+    def taken(self) -> Cases:
+        """What was measured so far."""
+        return Cases() if self._run is None else self._run.cases
+
+    def forget(self) -> None:
+        """Remove what was saved to continue from."""
+        for run in (self._sums, self._run):
+            if run is not None:
+                run.forget()
+
+    def result(self) -> CorpusEffect:
+        """The result for the sentences read so far. Raises CorpusError if nothing was measured."""
+        taken, (request, relation, direction, *_), name = self.taken, self.kind.settings, self._source.corpus.name
+        if not taken.cases:
+            what = f"no word that {relation} applies to" if relation else "no sentence that can be measured"
+            raise CorpusError(f"{name} has {what}.", "Name another corpus or relation.")
+        documents = len({document for document, _ in taken.units})
+        units = [document if documents > 1 else str(number) for document, number in taken.units]
+        measured, over = self.kind.measured, self.averages.over
+        return CorpusEffect(
+            self._encoder.name,
+            name,
+            f"{request.method}{' over ' * bool(over)}{over}",
+            OF_WORDS[measured] if relation else measured,
+            relation,
+            direction if relation not in ("", COREFERENCE) else "",
+            len(taken.cases),
+            taken.read,
+            self.kind.step,
+            documents,
+            taken.left_out,
+            effect_rows(self.kind.variants, np.array(taken.cases), units, bool(relation)),
+        )
 
 
 def recipes_by(encoder: Encoder, method: str, recipes: Recipes | None) -> Recipes | None:
@@ -329,20 +344,7 @@ def _queries(sentence: Sentence, relation: str, direction: str) -> list[int]:
     return sorted({edge.dependent if direction == "dep_to_head" else edge.head for edge in edges})
 
 
-def forms_of(corpus: Corpus, step: int, first: int = 0) -> tuple[tuple[str, ...], ...]:
-    """The sentences, as words, that the method "resample" draws from: every ``step``-th of a corpus, or of a part of it
-    that begins with the sentence numbered ``first``."""
-    return tuple(sentence.forms for sentence in take_every(step, corpus.sentences, first))
-
-
-def add_sentence(means: ablation.Means, sentence: Sentence) -> None:
-    """Add a sentence to mean outputs, if the model can read it."""
-    with suppress(TextError):
-        means.add([sentence.forms])
-
-
-def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> Corpus:
-    corpus = open_sentences(corpus)
+def _check(corpus: Corpus, relation: str, direction: str, most: int) -> None:
     if relation == COREFERENCE and not corpus.has_chains:
         raise CorpusError(f"{corpus.name} has no coreference chains.", "Give a corpus with Entity=, or a relation.")
     if relation not in ("", COREFERENCE) and not corpus.has_trees:
@@ -351,16 +353,6 @@ def _checked(corpus: Corpus | Gap, relation: str, direction: str, most: int) -> 
         raise SettingError(f"“{direction[:40]}” is not a direction.", f"Choose one of {', '.join(DIRECTIONS)}.")
     if not 1 <= most <= MOST_READ:
         raise SettingError(f"most is {most}.", f"Read 1 to {MOST_READ:,} sentences.")
-    return corpus
-
-
-def _measure(encoder: Encoder) -> str:
-    """What is measured for a model."""
-    try:
-        answers.word_head(encoder)
-    except ModelUnsupported:
-        return VECTOR
-    return LOSS if encoder.causal else MASKED_WORD
 
 
 def _followed(encoder: Encoder, states: Weights, ids: Sequence[int]) -> Numbers:
@@ -375,6 +367,15 @@ def single_words(read: WordPieces) -> list[int]:
     return [word for word in range(len(read.forms)) if read.words.count(word) == 1]
 
 
+def masked_word(
+    encoder: Encoder, read: WordPieces, forms: Sequence[str], word: int
+) -> tuple[tuple[str, ...], Question]:
+    """Return the words with one of them masked, which is a single piece, and the question for it."""
+    at, mask = read.words.index(word), str(encoder.vocabulary.mask_token)
+    question = Question(MASK, at, forms[word], read.ids[at], places=(at,))
+    return (*forms[:word], mask, *forms[word + 1 :]), question
+
+
 def anaphoric(sentence: Sentence) -> Iterator[int]:
     """The pronouns that have an earlier mention of their chain in the sentence, as numbers of words."""
     chains: set[str] = set()
@@ -382,3 +383,43 @@ def anaphoric(sentence: Sentence) -> Iterator[int]:
         if mention.chain in chains and sentence.words[mention.word].upos == "PRON":
             yield mention.word
         chains.add(mention.chain)
+
+
+@dataclass(frozen=True)
+class OutputSums(CaseKind):
+    """The sum of the outputs of every head before W_O over all tokens, and the number of tokens, as one case.
+    ``longest``: sentences of more pieces are left out."""
+
+    longest: int | None = None
+
+    def definition(self, offset: int) -> list[object]:
+        """Which sentences are read."""
+        return [SUMS_FORMAT, "outputs", self.step, self.longest, offset]
+
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Return the sums over some sentences, without those that the model cannot read."""
+        means = ablation.Means(encoder)
+        for _, sentence in numbered:
+            with suppress(TextError):
+                if self.longest is None or len(encoder.read_words(sentence.forms)) <= self.longest:
+                    means.add([sentence.forms])
+        sums, tokens = means.sums
+        case = [np.append(sums, tokens)] if tokens else []
+        return Cases(case, [("", numbered[0][0])] * len(case), len(numbered))
+
+    def reduced(self, cases: Cases) -> Cases:
+        """Return the sum of all cases, added in their order."""
+        if len(cases.cases) < 2:
+            return cases
+        total = cases.cases[0]
+        for case in cases.cases[1:]:
+            total = total + case
+        return replace(cases, cases=[total], units=cases.units[:1])
+
+
+def means_of_sums(encoder: Encoder, sums: Cases) -> Weights:
+    """Return [layer, head, d_head]: the means of these sums. Raises EmptyText if there was no text."""
+    means = ablation.Means(encoder)
+    for case in sums.cases:
+        means.add_sums(case[:-1].reshape(encoder.layers, encoder.heads, -1), int(case[-1]))
+    return means.values()

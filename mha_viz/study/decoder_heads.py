@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,9 +22,10 @@ from mha_viz.analysis.repeats import (
 from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.files.assets import asset
 from mha_viz.model_names import quote_model
-from mha_viz.models import snapshots
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, one_stack
+from mha_viz.models.getting import snapshots
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.process.steps import completed
 
 if TYPE_CHECKING:
@@ -42,25 +42,31 @@ class _Sequence(NamedTuple):
     types: list[int]
 
 
-def decoder_heads(
+@with_bar("of the sequences")
+def find_induction_heads(
     model: ModelOrName = "gpt2",
     *,
     length: int = LENGTH,
     draws: int = DRAWS,
     seed: int = SEED,
     device: str = "cpu",
-    progress: Callable[[float], None] = lambda _: None,
+    progress: OrBar[float] = False,
 ) -> DecoderHeads:
-    """What each head of a causal model does on random tokens that are repeated once, compared with random weights: mean
-    weights for induction, the duplicate token, the previous token and the sink.
+    """Measure each head of a causal model on random tokens that are repeated once, beside random weights.
 
-    A sequence is ``length`` different tokens, repeated once; special tokens are left out. ``seed`` determines the
-    ``draws`` sequences. ``progress`` is called with the share that is done.
+    Args:
+        model: a name as for :func:`mha_viz.load`, or a model.
+        length: different tokens of a sequence before they are repeated; special tokens are left out.
+        draws: how many sequences are read.
+        seed: determines the sequences and the random weights.
+        device: as for :func:`mha_viz.load`, where ``model`` is a name.
+        progress: True for a bar, or a function that is called with the share that is done, 0 to 1.
 
-    Raises ModelUnsupported for a model that is not causal, SettingError for a length or a number of draws out of range,
-    ModelError's family.
+    Returns the mean weights for induction, the duplicate token, the previous token and the sink
+    (:class:`mha_viz.analysis.repeats.DecoderHeads`). Raises ModelUnsupported for a model that is not causal,
+    SettingError for a length or a number of draws out of range, ModelError's family.
 
-    >>> roles = mv.decoder_heads("repeater", draws=10).roles()
+    >>> roles = mv.find_induction_heads("repeater", draws=10).roles()
     >>> sorted({role.measure for role in roles})
     ['induction', 'previous']
     """
@@ -75,7 +81,7 @@ def decoder_heads(
         seed,
         lambda: encoder.revision,
     )
-    return completed(steps, progress)
+    return completed(steps, called(progress))
 
 
 def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
@@ -94,7 +100,7 @@ def history(name: str, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
 
 
 def check(encoder: Encoder, length: int, draws: int) -> None:
-    """Raise ModelUnsupported or SettingError for what :func:`decoder_heads` cannot measure."""
+    """Raise ModelUnsupported or SettingError for what :func:`find_induction_heads` cannot measure."""
     encoder.check_every_layer("heads on repeated sequences")
     if not encoder.causal:
         raise ModelUnsupported(

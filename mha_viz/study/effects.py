@@ -8,20 +8,20 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from mha_viz.analysis import effects as analysis
-from mha_viz.analysis.answers import cosines, divergences, listed
-from mha_viz.analysis.described import kept_shares, of_model, predicted
 from mha_viz.analysis.distance import entropy, jensen_shannon
 from mha_viz.analysis.effects import Changes, Effects, Numbers, Together
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MOST_SWITCHED, Removal, Switch, switch
 from mha_viz.analysis.removal import removal as each_removal
 from mha_viz.analysis.rules import RuleText
+from mha_viz.analysis.shipped import kept_shares, of_model, predicted
 from mha_viz.attention import Head, Weights
-from mha_viz.attention.answers import Answer
+from mha_viz.attention.answers import Answer, cosines, divergences, listed
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import SettingError
-from mha_viz.models import ablation, answers, other_texts
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.intervening import ablation, other_texts
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process.steps import completed
 from mha_viz.request import COSINE, RECIPE, RESAMPLE, TEXT, Question, Request
 
@@ -45,10 +45,10 @@ def substitute(
 ) -> ablation.Substitute:
     """What replaces the outputs of heads that are off, by the method of a request, in one of its ``passes``.
 
-    ``means``: as for :func:`mha_viz.models.ablation.substitute`. ``gold``: the request's words with their annotation,
-    which rules of recipes may need. ``sentences``: those that the method "resample" draws from, by default the built-in
-    ones. ``recipes``: by default those that are known of the model. Raises the errors of
-    :mod:`mha_viz.models.other_texts` and :func:`mha_viz.analysis.described.predicted`.
+    ``means``: as for :func:`mha_viz.models.intervening.ablation.substitute`. ``gold``: the request's words with their
+    annotation, which rules of recipes may need. ``sentences``: those that the method "resample" draws from, by default
+    the built-in ones. ``recipes``: by default those that are known of the model. Raises the errors of
+    :mod:`mha_viz.models.intervening.other_texts` and :func:`mha_viz.analysis.shipped.predicted`.
     """
     texts, words, method = request.passes[place], () if place else request.words, request.method
     if request.question is not None and not request.question.is_off_in(place):
@@ -82,7 +82,7 @@ def part(
     by: Instead = substitute,
 ) -> Effects:
     """The effects of some heads of one layer: the fields of Effects with one layer and these heads. One pass for each
-    text; raises as :func:`mha_viz.models.ablation.forked`."""
+    text; raises as :func:`mha_viz.models.intervening.ablation.forked`."""
     alone = ablation.each_alone(heads)
     wholes = [ablation.whole(encoder, *texts) for texts in request.passes]
     forks = [
@@ -114,7 +114,7 @@ def effects(
 
 def together(encoder: Encoder, request: Request, by: Instead = substitute) -> Together:
     """The effect of switching off the heads of a request at once, beside that of removing as much in random directions
-    (DRAWS draws). Raises the errors of :func:`mha_viz.models.ablation.without`."""
+    (DRAWS draws). Raises the errors of :func:`mha_viz.models.intervening.ablation.without`."""
     steps = analysis.together(
         tokens(encoder, request),
         lambda: lost_each(encoder, [request.off], request, by),
@@ -132,7 +132,7 @@ def lost_each(
     encoder: Encoder, variants: Sequence[Collection[Head]], request: Request, by: Instead = substitute
 ) -> Changes:
     """The changes in each of ``variants`` (the heads that are off in it); all of them in one batch. Raises the errors
-    of :func:`mha_viz.models.ablation.without`."""
+    of :func:`mha_viz.models.intervening.ablation.without`."""
     off = [ablation.existing(encoder, heads) for heads in variants]
     return _changes(encoder, request.question, _states(encoder, [(), *off], request, by))
 
@@ -155,7 +155,7 @@ def lost_at_random(encoder: Encoder, draws: range, request: Request, by: Instead
 
 def answer(encoder: Encoder, request: Request, by: Instead = substitute) -> Answer:
     """The answer of the model to the question of a request, before and after its heads are switched off at once. Raises
-    the errors of :func:`mha_viz.models.ablation.without`."""
+    the errors of :func:`mha_viz.models.intervening.ablation.without`."""
     assert request.question is not None
     off = ablation.existing(encoder, request.off)
     return compared(encoder, request.question, _states(encoder, [(), off], request, by))

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mha_viz.analysis.described import LONGEST
 from mha_viz.analysis.intervals import Documents, with_cases
 from mha_viz.analysis.rules import CLASSES, RULES, Numbers, RuleText, predictions
+from mha_viz.analysis.shipped import LONGEST
 from mha_viz.attention import Weights
-from mha_viz.corpus.sampling import count_every
+from mha_viz.corpus.limits import count_every
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
 from mha_viz.study.plan import batches
 from mha_viz.study.sums import PASSES, Sums

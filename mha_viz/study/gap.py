@@ -10,7 +10,7 @@ from mha_viz.analysis.reduce import Running
 from mha_viz.attention.tensors import between
 from mha_viz.corpus.treebank import Gap, GapRow
 from mha_viz.errors import TextError
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import TokenizedText
 
 

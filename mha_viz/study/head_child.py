@@ -16,17 +16,18 @@ from mha_viz.analysis import link_groups, links
 from mha_viz.analysis.links import Conditions
 from mha_viz.corpus import grammar, reading
 from mha_viz.corpus.uploads import NEUTRAL
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.process import apart
 from mha_viz.process.steps import completed
 from mha_viz.study.link_groups import grouping
-from mha_viz.study.search import searching
+from mha_viz.study.readers import readable
+from mha_viz.study.search import Searching
 
 HeadWork = Callable[[Encoder, Any, dict[str, Any], apart.Tell, apart.Stop], dict[str, Any] | None]
 
 
 def work(order: dict[str, Any], report: apart.Tell, cancelled: apart.Stop) -> dict[str, Any] | None:
-    """The result. Raises the errors of ``mha_viz.search`` and ``mha_viz.link_groups``."""
+    """The result. Raises the errors of ``mha_viz.roles.search_links`` and ``mha_viz.roles.group_links``."""
     corpus = reading.parse_file(order["data"], NEUTRAL) if order["data"] else grammar.corpus()
     encoder = Encoder.from_folder(Path(order["folder"]), name=order["name"], revision=order["revision"])
     return WORK[order["kind"]](encoder, corpus, order, report, cancelled)
@@ -37,12 +38,13 @@ def _search(
 ) -> dict[str, Any] | None:
     """The strongest links, ``most`` of them, that meet ``conditions``, as ``analysis.links.packed`` packs them;
     incomplete if it was cancelled."""
-    result = None
-    for result in searching(encoder, corpus, order["head"], Conditions(*order["conditions"]), order["most"]):
-        report(result.sentences_read / result.sentences)
+    conditions = Conditions(*order["conditions"])
+    searching = Searching(encoder, readable(corpus), order["head"], conditions, order["most"])
+    for so_far in searching.run.reports():
+        report(so_far.fraction)
         if cancelled():
             break
-    return links.packed(result) if result else None
+    return links.packed(searching.result()) if searching.run.cases.read else None
 
 
 class _Stopped(Exception):
@@ -60,7 +62,7 @@ def _groups(
             raise _Stopped
 
     try:
-        return link_groups.packed(completed(grouping(encoder, corpus, order["head"]), tell))
+        return link_groups.packed(completed(grouping(encoder, readable(corpus), order["head"]), tell))
     except _Stopped:
         return None
 

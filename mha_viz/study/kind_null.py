@@ -13,7 +13,7 @@ from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.roles import CorrectCounts, candidate_heads, detail_of, suggested_heads
 from mha_viz.analysis.syntax import Gold, Relations, pointers
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.measures import ReadShard, Texts
 from mha_viz.study.plan import batches, plan
 from mha_viz.study.sums import PASSES, Sums, labels_of

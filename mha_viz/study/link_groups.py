@@ -6,36 +6,48 @@ the corpus. Their queries and keys are read again from the sentences that have a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis.described import find_recipes, shares_of
 from mha_viz.analysis.link_groups import DrawnLink, LinkGroups, LinkSample, drawn_links, groups_of, maps
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.rules import RULES, Numbers, RuleText
+from mha_viz.analysis.shipped import find_recipes, shares_of
 from mha_viz.attention import AnyHead, Head, Weights
-from mha_viz.corpus.sources import Source, open_corpus
-from mha_viz.corpus.treebank import Corpus, Gap
+from mha_viz.corpus.sources import Source
 from mha_viz.errors import CorpusError, SettingError, shorten_value
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, one_stack
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.process.steps import Steps, completed, part_of
-from mha_viz.study.recipes import CELLS, check_most, check_shape, halved, numbered, weights_of
+from mha_viz.study.cases import CaseKind, Cases, NumberedSentence, Readable
+from mha_viz.study.plan import TOGETHER
+from mha_viz.study.readers import readable
+from mha_viz.study.recipes import CELLS, NumberedTexts, check_most, check_shape, halved, weights_of
 from mha_viz.study.run import Progress
+from mha_viz.study.texts import ReadTexts, place_among, text_of
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 MOST = 300  # sentences that are read, at most
 LINKS = 400  # links that are drawn
 MOST_LINKS = 2_000  # their distances take 32 MB
 PARTS = 1_000  # of the progress
+FORMAT = 1  # version of the cases on disk
 
-NumberedTexts = Sequence[tuple[int, RuleText]]
 
-
-def link_groups(
+@with_bar("of the sentences")
+def group_links(
     corpus: Source,
     head: AnyHead,
     model: ModelOrName = catalog.DEFAULT,
@@ -44,81 +56,164 @@ def link_groups(
     most: int = MOST,
     links: int = LINKS,
     device: str = "cpu",
-    progress: Callable[[Progress], None] = lambda _: None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: OrBar[Progress] = False,
+    client: Client | None = None,
 ) -> LinkGroups:
-    """What a head does over all text: links drawn from the strongest to the weakest, in groups with their shares.
+    """Show what a head does over all text: links drawn from the strongest to the weakest, in groups with their shares.
 
     Each link stands for the same share of the head's attention. A group is what one rule of the head's recipe takes, or
     unexplained links whose queries and keys are alike (k-medoids; as many groups as the silhouette suggests, or one),
-    named by their five commonest pairs of words. ``corpus`` and ``model`` are as for ``profile``; ``head`` is a name
-    such as "L3H1"; ``recipes``: by default those that are known of the model, its own or shipped ones, else the head's
-    recipe is chosen on every second sentence that is read. ``most``: how many sentences are read, at most: of N, every
-    ⌈N / most⌉-th; ``links``: how many are drawn. ``progress`` is called as the work goes on.
+    named by their five commonest pairs of words.
 
-    Raises CorpusError, SettingError, UnknownHead; ModelError's family, with the reason for families whose queries and
-    keys cannot be shown.
+    Args:
+        corpus: as for :func:`mha_viz.profile`.
+        head: such as "L3H1".
+        model: as for :func:`mha_viz.profile`.
+        recipes: by default those that are known of the model, its own or shipped ones, else the head's recipe is chosen
+            on every second sentence that is read.
+        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        links: how many are drawn.
+        device: as for :func:`mha_viz.load`, where ``model`` is a name.
+        resume: a folder for the drawn links, from which a call that was stopped continues.
+        progress: True for a bar, or a function that is called as the work goes on.
+        client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`; the recipe is chosen here.
 
-    >>> groups = mv.link_groups("grammar", "L0H2", "toy", most=40, links=100)
+    Returns the links and the groups (:class:`mha_viz.analysis.link_groups.LinkGroups`). Raises CorpusError,
+    SettingError, UnknownHead; ModelError's family, with the reason for families whose queries and keys cannot be shown.
+
+    >>> groups = mv.roles.group_links("grammar", "L0H2", "toy", most=40, links=100)
     >>> groups.table_of_groups()["share"].sum().round(6)
     np.float64(1.0)
     """
-    source, encoder = open_corpus(corpus), one_stack(model, device)
-    steps = grouping(encoder, source, head, recipes, most, links)
-    return completed(steps, lambda done: progress(Progress(round(PARTS * done), PARTS)))
+    source, encoder = readable(corpus, client), one_stack(model, device)
+    steps = grouping(encoder, source, head, recipes, most, links, None if resume is None else Path(resume))
+    tell = called(progress)
+    return completed(steps, lambda done: tell(Progress(round(PARTS * done), PARTS)))
 
 
 def grouping(
     encoder: Encoder,
-    corpus: Corpus | Gap,
+    source: Readable,
     head: AnyHead,
     recipes: Recipes | None = None,
     most: int = MOST,
     links: int = LINKS,
+    folder: Path | None = None,
 ) -> Steps[LinkGroups]:
-    """The same in steps. Raises the errors of :func:`link_groups` before the first sentence is read."""
-    if isinstance(corpus, Gap):
-        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
+    """Group links in steps. ``folder``: where the sample is saved, and from which the same work continues. Raises the
+    errors of :func:`group_links` before the first sentence is read."""
     check_most(most)
     if not 2 <= links <= MOST_LINKS:
         raise SettingError(f"links is {shorten_value(links)}.", f"Draw 2 to {MOST_LINKS:,} links.")
     chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
     if recipes is not None:
         check_shape(encoder, recipes)
-    return _grouping(encoder, corpus, chosen, recipes or find_recipes(encoder.name, encoder.revision), most, links)
-
-
-def _grouping(
-    encoder: Encoder, corpus: Corpus, head: Head, recipes: Recipes | None, most: int, links: int
-) -> Steps[LinkGroups]:
-    texts, place = numbered(encoder, corpus, most), head.place(encoder.heads, encoder.layer_numbers)
-    if not texts:
-        raise CorpusError(f"Nothing of {corpus.name} can be read.", "Give another corpus.")
-    encoder.trace("", layer=head, words=texts[0][1].sentence.forms)  # refused before the corpus is read
-    shares = shares_of(recipes)[:, [place]] if recipes else None
-    parts = 3 if shares is None else 2
-    sample = yield from part_of(_sampled(encoder, texts, place, links), 0, parts)
-    if shares is None:
-        shares = yield from part_of(_fitted(encoder, corpus, most, place), 1, parts)
-    drawn = drawn_links(sample, texts, shares)
-    vectors = yield from part_of(_vectors(encoder, drawn, head), parts - 1, parts)
-    return LinkGroups(
-        *(encoder.name, head, corpus.name, len(texts)), tuple(drawn), groups_of(drawn, vectors), maps(vectors)
+    return _grouping(
+        encoder, source, chosen, recipes or find_recipes(encoder.name, encoder.revision), most, links, folder
     )
 
 
-def _sampled(encoder: Encoder, texts: NumberedTexts, place: int, links: int) -> Steps[LinkSample]:
-    sample = LinkSample(links)
-    for count, (number, weights) in enumerate(weights_of(encoder, [text for _, text in texts])):
-        sample.add(number, weights[place])
-        yield (count + 1) / len(texts)
-    return sample
+@dataclass(frozen=True)
+class DrawnCases(CaseKind):
+    """The sample of ``links`` of a head: a case for each draw, a row of :class:`LinkSample`. ``unread``: the numbers of
+    the sentences that are left out, since the links of a text are drawn by its place among those that are read."""
+
+    size: ClassVar[int] = TOGETHER
+    head: Head
+    links: int
+    unread: tuple[int, ...]
+
+    @property
+    def is_placed(self) -> bool:
+        """The links of a text are drawn by its place."""
+        return True
+
+    def definition(self, offset: int) -> list[object]:
+        """Return the head, and how many links."""
+        return [FORMAT, "drawn", self.step, self.head, self.links, self.unread, offset]
+
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Return the draws from the links of some sentences."""
+        read = [(number, text) for number, one in numbered if (text := text_of(encoder, one)) is not None]
+        sample, units = LinkSample(self.links), dict[int, tuple[str, int]]()
+        head = self.head.place(encoder.heads, encoder.layer_numbers)
+        for at, weights in weights_of(encoder, [text for _, text in read]):
+            number, text = read[at]
+            place = place_among(number, self.step, self.unread)
+            units[place] = text.sentence.document, number
+            sample.add(place, weights[head])
+        return Cases(*self._drawn(sample, units), len(numbered)) if read else Cases(read=len(numbered))
+
+    def reduced(self, cases: Cases) -> Cases:
+        """Keep of each draw the link that comes first."""
+        if len(cases.cases) <= self.links:
+            return cases
+        first, *later = (
+            LinkSample.of_rows(np.array(cases.cases[at : at + self.links]))
+            for at in range(0, len(cases.cases), self.links)
+        )
+        for sample in later:
+            first.merge(sample)
+        units = {int(case[2]): unit for case, unit in zip(cases.cases, cases.units, strict=True)}
+        drawn, of_drawn = self._drawn(first, units)
+        return replace(cases, cases=drawn, units=of_drawn)
+
+    @staticmethod
+    def _drawn(sample: LinkSample, units: Mapping[int, tuple[str, int]]) -> tuple[list[Numbers], list[tuple[str, int]]]:
+        """Return the cases of a sample with the documents and numbers of their sentences, which are given by place."""
+        rows = [*sample.rows()]
+        return rows, [units[int(row[2])] for row in rows]
 
 
-def _fitted(encoder: Encoder, corpus: Corpus, most: int, place: int) -> Steps[Numbers]:
+def _grouping(
+    encoder: Encoder,
+    source: Readable,
+    head: Head,
+    recipes: Recipes | None,
+    most: int,
+    links: int,
+    folder: Path | None,
+) -> Steps[LinkGroups]:
+    texts, place = ReadTexts.of(encoder, source, most), head.place(encoder.heads, encoder.layer_numbers)
+    if not texts.numbers:
+        raise CorpusError(f"Nothing of {source.corpus.name} can be read.", "Give another corpus.")
+    (first,) = source.sentences(texts.numbers[:1])
+    encoder.trace("", layer=head, words=first.forms)  # refused before the corpus is read
+    shares = shares_of(recipes)[:, [place]] if recipes else None
+    parts = 3 if shares is None else 2
+    run = source.run(encoder, DrawnCases(texts.step, head, links, texts.unread), folder)
+    with closing(run.reports()) as reports:
+        for so_far in reports:
+            yield so_far.fraction / parts
+    if shares is None:
+        shares = yield from part_of(
+            _fitted(encoder, _texts(encoder, source, texts.numbers), texts.step, place), 1, parts
+        )
+    numbers = {int(row[2]): number for row, (_, number) in zip(run.cases.cases, run.cases.units, strict=True)}
+    read = dict(zip(sorted(numbers), _texts(encoder, source, sorted(numbers.values())), strict=True))
+    drawn = drawn_links(LinkSample.of_rows(np.array(run.cases.cases)), read, shares)
+    vectors = yield from part_of(_vectors(encoder, drawn, head), parts - 1, parts)
+    run.forget()
+    return LinkGroups(
+        *(encoder.name, head, source.corpus.name, len(texts.numbers)),
+        tuple(drawn),
+        groups_of(drawn, vectors),
+        maps(vectors),
+    )
+
+
+def _texts(encoder: Encoder, source: Readable, numbers: Sequence[int]) -> list[tuple[int, RuleText]]:
+    """Return the texts with these numbers, which can be read."""
+    read = zip(numbers, source.sentences(numbers), strict=True)
+    return [(number, text) for number, one in read if (text := text_of(encoder, one)) is not None]
+
+
+def _fitted(encoder: Encoder, texts: NumberedTexts, step: int, place: int) -> Steps[Numbers]:
     """The shares [class, 1, rule] of the recipe of one head, chosen on every second text, as many as memory has room
     for."""
     read = list[list[tuple[RuleText, Weights]]]()
-    for half in halved(encoder, corpus, most, CELLS // len(RULES)):
+    for half in halved(texts, step, CELLS // len(RULES)):
         weights = {number: of_all[[place]] for number, of_all in weights_of(encoder, half)}
         read.append([(text, weights[number]) for number, text in enumerate(half)])
         yield len(read) / 3

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from mha_viz.analysis.distance import across
 from mha_viz.analysis.matching import Divergences, HeadMatches, matches
 from mha_viz.attention import Attention, Weights
-from mha_viz.corpus.sampling import choose_step, take_every
+from mha_viz.corpus.limits import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.errors import CorpusError, SettingError, ShapeError, check_kind
 from mha_viz.heads import every_head
 from mha_viz.model_names import short_name
-from mha_viz.models.loading import ModelOrName, one_stack
+from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.plan import plan
 from mha_viz.study.run import Progress
 
 MOST = 100  # sentences that are read by default
 
 
+@with_bar("sentences")
 def match_heads(
     one: ModelOrName | Attention,
     other: ModelOrName | Attention,
@@ -27,21 +28,26 @@ def match_heads(
     *,
     most: int = MOST,
     device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
+    progress: OrBar[Progress] = False,
 ) -> HeadMatches:
-    """Match each head of a model with one of another model, such as another seed or step of its training, so that the
-    divergences of their rows are the least in all (Hungarian method). Each match says whether it is closer than chance
-    (:class:`mha_viz.analysis.matching.HeadMatch`).
+    """Match each head of a model with one of another model, such as another seed or step of its training.
 
-    ``one`` and ``other`` are models as for :func:`mha_viz.profile` that cut text into the same pieces; ``corpus`` is as
-    there, of whose N sentences every ⌈N / most⌉-th is read. Two readings of one text match the heads on that text
-    alone. A sentence that one of the models cannot read, or that they cut differently, is left out. ``progress`` is
-    called after each sentence.
+    The divergences of the rows of all matches are the least in all (Hungarian method).
 
+    Args:
+        one: a model as for :func:`mha_viz.profile`; or a reading, which matches the heads on its text alone.
+        other: a model that cuts text into the same pieces; or a reading of the same text.
+        corpus: as for :func:`mha_viz.profile`. A sentence that one of the models cannot read, or that they cut
+            differently, is left out.
+        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        device: as for :func:`mha_viz.load`, where a model is loaded.
+        progress: True for a bar, or a function that is called after each sentence.
+
+    Returns the matches, each with whether it is closer than chance (:class:`mha_viz.analysis.matching.HeadMatch`).
     Raises CorpusError if no sentence is left, ShapeError for readings of different texts, SettingError for less than
     one sentence and for a reading beside a model, ModelError's family.
 
-    >>> mv.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
+    >>> mv.roles.match_heads("toy", "toy", most=5)[mv.Head(1, 2)]
     Head(layer=1, head=2)
     """
     if isinstance(one, Attention) or isinstance(other, Attention):
@@ -56,15 +62,14 @@ def match_heads(
     same = [(a, b) for a, b in zip(*texts, strict=True) if a and b and (a.names, a.spans) == (b.names, b.spans)]
     if not same:
         one, two = (short_name(encoder.name) for encoder in encoders)
-        problem = f"{one} and {two} cut no sentence of {source.name} into the same pieces."
+        problem = f"{one} and {two} split no sentence of {source.name} into the same tokens."
         raise CorpusError(problem, "Give models with the same tokenizer, or other text.")
     sums: Divergences | None = None
     for done, pieces in enumerate(same, 1):
         weights = [encoder.batch([text]) for encoder, text in zip(encoders, pieces, strict=True)]
         of_text = _divergences(*(of_model[:, :, 0] for of_model in weights))
         sums = of_text if sums is None else sums + of_text
-        if progress is not None:
-            progress(Progress(done, len(same)))
+        called(progress)(Progress(done, len(same)))
     assert sums is not None  # there is a sentence
     rows = sum(len(text.ids) for text, _ in same)
     heads = (every_head(encoder.layer_numbers, encoder.heads) for encoder in encoders)

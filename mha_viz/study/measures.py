@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -15,9 +15,9 @@ from mha_viz.analysis.profile import DEFINITIONS
 from mha_viz.analysis.reduce import Batch, Running, word_block
 from mha_viz.analysis.syntax import Relations, Syntax, Tree, joined
 from mha_viz.attention import Attention
-from mha_viz.corpus.sampling import count_every, take_every
+from mha_viz.corpus.limits import count_every, take_every
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.gap import decided, gap_sums
 from mha_viz.study.plan import Plan, batches, plan
 from mha_viz.study.sums import Sums, bits_of, block, labels_of
@@ -188,17 +188,16 @@ def add_sentences(encoder: Encoder, shard: ReadShard, places: Sequence[int], sum
     position = metrics.maxima_of_documents(batch, documents, len(sums.documents))
     _put(sums, name, patterns=patterns.sums, distances=distances.sums, position=position)
     if metrics.over_corpus():
-        _put(sums, name, measures=metrics.summed([*_readings(encoder, batch)]))
+        of_heads = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
+        readings = [
+            Attention(encoder.name, encoder.revision, pieces.tokenized(), of_heads[:, :, at])
+            for at, pieces in enumerate(batch.pieces)
+        ]
+        _put(sums, name, measures=metrics.summed(readings))
     if sums.selection is not None:
         sums.selection.add(batch)
     if shard.trees:
         _add_trees(shard, batch, places, sums, name)
-
-
-def _readings(encoder: Encoder, batch: Batch) -> Iterator[Attention]:
-    of_heads = batch.weights.reshape(encoder.layers, encoder.heads, *batch.weights.shape[1:])
-    for at, pieces in enumerate(batch.pieces):
-        yield Attention(encoder.name, encoder.revision, pieces.tokenized(), of_heads[:, :, at])
 
 
 def _add_trees(shard: ReadShard, batch: Batch, places: Sequence[int], sums: Sums, name: str) -> None:

@@ -10,22 +10,34 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from mha_viz.analysis.described import predicted
 from mha_viz.analysis.effects import Effects
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.removal import MOST_SWITCHED, Switch
+from mha_viz.analysis.shipped import predicted
 from mha_viz.attention import AnyHead, Attention, Weights
 from mha_viz.attention.answers import Answer, Numbers, OfHeads
 from mha_viz.errors import SettingError, check_kind
-from mha_viz.models import ablation, answers, contributions, gradients
-from mha_viz.models.capture import Tap
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.decomposing import contributions
+from mha_viz.models.intervening import ablation, gradients
+from mha_viz.models.reading import answers
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.request import BOTH, METHODS, RECIPE, RESAMPLE, TEXT, Question, Request
 from mha_viz.study import effects as study
 from mha_viz.study.effects import Instead, check_method, substitute
 
-__all__ = ["RequestFields", "answer", "direct", "effects", "importance", "question_of", "smallest_switch", "without"]
+__all__ = [
+    "RequestFields",
+    "ablate",
+    "ablation_effects",
+    "direct_logit_attribution",
+    "gradient_importance",
+    "minimal_ablation",
+    "predict",
+    "question_of",
+]
 
 
 class RequestFields(TypedDict, total=False):
@@ -46,7 +58,7 @@ class RequestFields(TypedDict, total=False):
     source: str
 
 
-def without(
+def ablate(
     encoder: AnyModel,
     heads: Iterable[AnyHead],
     text: str,
@@ -58,19 +70,28 @@ def without(
     source: str = "",
     recipes: Recipes | None = None,
 ) -> Attention:
-    """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
-    effect.
+    """Switch heads off, all at once, and return the attention of every head.
 
-    ``method``: what replaces their outputs: zero, mean, uniform, recipe, resample or text. ``means``: for "mean", the
-    mean outputs [layer, head, d_head] over a corpus (``means_over``). ``words``: the sentence as words, in place of
-    ``text``. ``source``: by the method "text", the other text on which the heads' outputs are taken; by "resample",
-    they are taken on random ones of the built-in sentences. ``recipes``: by the method "recipe", those that predict the
-    weights, from :func:`mha_viz.recipes` or ``open_recipes``; by default those in a folder that MHA_VIZ_PROFILES names,
-    or that come with the app; or the predicted weights themselves as ``means`` [layer, head, query, key]. Raises the
-    errors of ``encode``, UnknownHead, and SettingError for an unknown method, and where what it needs of this model is
-    missing.
+    The weights of heads that are off are still computed, but have no effect.
 
-    >>> mv.without(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made
+    Args:
+        encoder: a model from :func:`mha_viz.load`, with one stack of layers.
+        heads: those that are off, such as "L3H1".
+        text: the text that the model reads.
+        pair: a second text, read together with the first.
+        method: what replaces the outputs of the heads: zero, mean, uniform, recipe, resample (their outputs on random
+            ones of the built-in sentences) or text.
+        means: for "mean", the mean outputs [layer, head, d_head] over a corpus (``means_over``); for "recipe", the
+            predicted weights [layer, head, query, key], in place of ``recipes``.
+        words: the sentence as words, in place of ``text``.
+        source: for "text", the other text on which the heads' outputs are taken.
+        recipes: for "recipe", those that predict the weights, from ``mv.recipes.fit`` or ``mv.recipes.load``; by
+            default those in a folder that MHA_VIZ_PROFILES names, or that come with the app.
+
+    Raises the errors of ``encode``, UnknownHead, and SettingError for an unknown method, and where what it needs of
+    this model is missing.
+
+    >>> mv.ablate(mv.load("toy"), ["L0H1"], "the dog barks .", method="recipe").made
     ('typed', 'without L0H1: recipe')
     """
     if recipes is not None and (method != RECIPE or means is not None):
@@ -81,7 +102,8 @@ def without(
     return ablation.without(encoder, heads, text, pair, method, means, words, source=source)
 
 
-def effects(
+@with_bar("of the heads")
+def ablation_effects(
     encoder: AnyModel,
     text: str,
     pair: str = "",
@@ -89,17 +111,26 @@ def effects(
     means: Weights | None = None,
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
+    progress: OrBar[float] = False,
     **fields: Unpack[RequestFields],
 ) -> Effects:
-    """The effect of switching off each head alone on one text: on its sentence vector, on each token, on later heads
-    and, where the model has an answer to give, on the answer.
+    """Measure the effect of switching off each head alone on one text.
 
-    ``fields``: the question and how heads are off (:class:`RequestFields`). ``means``: [layer, head, d_head], for the
-    method "mean". ``sentences``: lists of words, those that "resample" draws from; by default the built-in ones.
-    ``recipes``: as for :func:`mha_viz.without`. A text with a masked token, or of a causal model, is asked about by
-    itself. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`.
+    Args:
+        encoder: a model from :func:`mha_viz.load`, with one stack of layers.
+        text: the text that the model reads; one with a masked token, or of a causal model, is asked about by itself.
+        pair: a second text, read together with the first.
+        means: for the method "mean", the mean outputs [layer, head, d_head].
+        sentences: for "resample", the lists of words that it draws from; by default the built-in sentences.
+        recipes: for "recipe", as for :func:`mha_viz.ablate`.
+        progress: True for a bar, or a function that is called with the share that is done, 0 to 1.
+        **fields: the question and how heads are off (:class:`RequestFields`).
 
-    >>> alone = mv.effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
+    Returns the effects on the sentence vector, on each token, on later heads and, where the model has an answer to
+    give, on the answer (:class:`mha_viz.analysis.effects.Effects`). Raises as
+    :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`.
+
+    >>> alone = mv.ablation_effects(mv.load("toy"), "The girl smiles because [MASK] sings .", word="she")
     >>> alone.table()["rank"].idxmin()  # without which head the answer changes most
     'L1H0'
     """
@@ -110,10 +141,10 @@ def effects(
         encoder, text, pair
     ):
         request = request.about(question_of(encoder, request))
-    return study.effects(encoder, request, by=by)
+    return study.effects(encoder, request, called(progress), by)
 
 
-def answer(
+def predict(
     encoder: AnyModel,
     text: str,
     heads: Iterable[AnyHead] = (),
@@ -125,16 +156,26 @@ def answer(
     recipes: Recipes | None = None,
     **fields: Unpack[RequestFields],
 ) -> Answer:
-    """The answer of the model to a text, before and after ``heads`` are switched off at once; without heads, the
-    answer of the whole model.
+    """Ask the model about a text, before and after heads are switched off at once.
 
-    ``tap``: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
-    ``other``, it reads the texts that ``off_in`` says. ``fields``, ``means``, ``sentences`` and ``recipes`` are as for
-    :func:`mha_viz.effects`. Raises as :func:`mha_viz.models.answers.question_about` and :func:`mha_viz.without`, and
-    SettingError for heads and a tap at once.
+    Args:
+        encoder: a model from :func:`mha_viz.load`, with one stack of layers.
+        text: the text that the model reads.
+        heads: those that are off; without any, the answer is that of the whole model.
+        pair: a second text, read together with the first.
+        tap: your own change of the heads in place of ``heads``, such as a subclass of :class:`mha_viz.Tap`; with
+            ``other``, it reads the texts that ``off_in`` says.
+        means: as for :func:`mha_viz.ablation_effects`.
+        sentences: as there.
+        recipes: as there.
+        **fields: as there.
+
+    Returns the answer before and after (:class:`mha_viz.attention.answers.Answer`). Raises as
+    :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`, and SettingError for heads and a
+    tap at once.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
-    >>> mv.answer(mv.load("toy"), text, ["L1H1"], method="text", source=other).best  # before and after
+    >>> mv.predict(mv.load("toy"), text, ["L1H1"], method="text", source=other).best  # before and after
     ('she', 'he')
     """
     encoder = in_one_stack(encoder)
@@ -155,32 +196,34 @@ def answer(
     return study.compared(encoder, question, states)
 
 
-def importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
+def gradient_importance(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """How much the score of an answer depends on each head's output, to first order: |Att_h · ∂L/∂Att_h|, mean over
-    tokens, normalised within each layer (:func:`mha_viz.models.gradients.importance`).
+    tokens, normalised within each layer (:func:`mha_viz.models.intervening.gradients.importance`).
 
     ``fields``: the question (:class:`RequestFields`); no head is off. Raises as
-    :func:`mha_viz.models.answers.question_about`.
+    :func:`mha_viz.models.reading.answers.question_about`.
 
-    >>> mv.importance(mv.load("toy"), "The girl smiles because [MASK] sings .").table().loc["L1H1", "importance"]
+    >>> text = "The girl smiles because [MASK] sings ."
+    >>> mv.gradient_importance(mv.load("toy"), text).table().loc["L1H1", "importance"]
     """
     return _of_heads(gradients.importance, "importance", encoder, text, pair, fields)
 
 
-def direct(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
+def direct_logit_attribution(encoder: AnyModel, text: str, pair: str = "", **fields: Unpack[RequestFields]) -> OfHeads:
     """What each head adds to the logit of a word directly, through the residual stream alone
-    (:func:`mha_viz.models.contributions.direct`).
+    (:func:`mha_viz.models.decomposing.contributions.direct`).
 
     ``fields``: the question (:class:`RequestFields`); no head is off. Raises ModelUnsupported for models other than
-    pre-norm ones with an unembedding, such as BERT, and as :func:`mha_viz.models.answers.question_about`.
+    pre-norm ones with an unembedding, such as BERT, and as :func:`mha_viz.models.reading.answers.question_about`.
 
-    >>> mv.direct(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
+    >>> mv.direct_logit_attribution(mv.load("repeater"), "dog river anna dog river").table()["direct"].idxmax()[:2]
     'L1'
     """
     return _of_heads(contributions.direct, "direct", encoder, text, pair, fields)
 
 
-def smallest_switch(
+@with_bar("of the heads")
+def minimal_ablation(
     encoder: AnyModel,
     text: str,
     word: str,
@@ -193,27 +236,41 @@ def smallest_switch(
     source: str = "",
     sentences: Sequence[Sequence[str]] = (),
     recipes: Recipes | None = None,
+    progress: OrBar[float] = False,
 ) -> Switch:
-    """The smallest set of heads, found greedily, without which ``word`` is the answer; at most ``most`` of them. A
-    smaller one may exist.
+    """Find a small set of heads, greedily, without which a word is the answer; a smaller one may exist.
 
-    ``place``: the masked token, if there are several. ``method``, ``means``, ``source``, ``sentences`` and ``recipes``
-    are as for :func:`mha_viz.effects`. Raises as :func:`mha_viz.models.answers.question_about` and
-    :func:`mha_viz.without`.
+    Args:
+        encoder: a model from :func:`mha_viz.load`, with one stack of layers.
+        text: the text that the model reads.
+        word: the one that is to become the answer.
+        pair: a second text, read together with the first.
+        place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
+        most: heads in the set, at most.
+        method: what replaces the outputs of heads that are off, as for :func:`mha_viz.ablate`.
+        means: as for :func:`mha_viz.ablation_effects`.
+        source: as for :func:`mha_viz.ablate`.
+        sentences: as for :func:`mha_viz.ablation_effects`.
+        recipes: as there.
+        progress: as there.
+
+    Returns the heads in the order in which they were found (:class:`mha_viz.analysis.removal.Switch`). Raises as
+    :func:`mha_viz.models.reading.answers.question_about` and :func:`mha_viz.ablate`.
 
     >>> text, other = "The girl smiles because [MASK] sings .", "The boy smiles because [MASK] sings ."
-    >>> switch = mv.smallest_switch(mv.load("toy"), text, "he", method="text", source=other)
+    >>> switch = mv.minimal_ablation(mv.load("toy"), text, "he", method="text", source=other)
     >>> [str(head) for head in switch.heads], switch.is_answer
     (['L1H1'], True)
     """
     encoder = in_one_stack(encoder)
     request = Request(text=text, pair=pair, place=place, word=word, method=method, source=source)
     by = _instead(encoder, request, means, sentences, recipes)
-    return study.smallest_switch(encoder, request.about(question_of(encoder, request)), most, by=by)
+    return study.smallest_switch(encoder, request.about(question_of(encoder, request)), most, called(progress), by)
 
 
 def question_of(model: AnyModel, request: Request) -> Question:
-    """The question of a request, with its word looked up. Raises as :func:`mha_viz.models.answers.question_about`."""
+    """The question of a request, with its word looked up. Raises as
+    :func:`mha_viz.models.reading.answers.question_about`."""
     return request.question or answers.question_about(
         model,
         *request.texts,

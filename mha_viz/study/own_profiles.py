@@ -10,8 +10,8 @@ from pathlib import Path
 from mha_viz.analysis import recipe_tables
 from mha_viz.analysis.profile import FACTS
 from mha_viz.errors import MhaVizError
-from mha_viz.files.below import FOLDERS, SETTING, files_below, own_folders
-from mha_viz.models import catalog
+from mha_viz.files.assets import MOST_FOLDERS, PROFILES, files_below, own_folders
+from mha_viz.models.getting import catalog
 from mha_viz.quotes import quoted
 
 NAMED = 200  # characters of a path in a sentence
@@ -20,7 +20,7 @@ NAMED = 200  # characters of a path in a sentence
 def own_profiles() -> dict[str, list[Path]]:
     """The folders of the profiles of each model, by its name; of each corpus the one that is found first."""
     places: dict[str, dict[str, Path]] = {}
-    for file in _files():
+    for file in (file for folder in own_folders() for file in files_below(folder, FACTS)):
         model, corpus = _measured(file, file.stat().st_mtime_ns)
         if model:
             places.setdefault(model, {}).setdefault(corpus, file.parent)
@@ -32,22 +32,19 @@ def unopened() -> Iterator[str]:
     for folder in own_folders():
         name, files = quoted(str(folder), NAMED), files_below(folder, FACTS)
         if not folder.is_dir():
-            yield f"{name}, which {SETTING} names, is not a folder."
+            yield f"{name}, which {PROFILES} names, is not a folder."
         elif not files and not files_below(folder, recipe_tables.FACTS):
-            where = f"In {name}, which {SETTING} names, is no profile"
-            yield f"{where}: no {FACTS}, which a study writes last, in the first {FOLDERS:,} folders."
+            where = f"There is no profile in {name}, which {PROFILES} names"
+            yield f"{where}: no {FACTS}, which a study writes last, in the first {MOST_FOLDERS:,} folders."
         for file in files:
             if not _measured(file, file.stat().st_mtime_ns)[0]:
-                yield f"{quoted(str(file), NAMED)} does not say which model was measured: it is no profile."
+                yield f"{quoted(str(file), NAMED)} does not say which model was measured, so it is not a profile."
     for model, (place, *_) in own_profiles().items():
         try:
             catalog.resolve(model)
         except MhaVizError as error:
-            yield f"{quoted(str(place), NAMED)} is a profile of {quoted(model)}, which is not opened: {error.problem}"
-
-
-def _files() -> list[Path]:
-    return [file for folder in own_folders() for file in files_below(folder, FACTS)]
+            of = f"a profile of {quoted(model)}, which cannot be opened"
+            yield f"{quoted(str(place), NAMED)} is {of}: {error.problem}"
 
 
 @lru_cache(maxsize=1024)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,16 +18,22 @@ from mha_viz.analysis.profile import Profile
 from mha_viz.analysis.syntax import DIRECTIONS, arcs, pointers
 from mha_viz.attention import AnyHead, Head
 from mha_viz.corpus.sources import Source
-from mha_viz.corpus.treebank import Corpus
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import AnyModel, ModelOrName, one_stack
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import AnyModel, ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.quotes import quoted
+from mha_viz.study.cases import CaseKind, CaseRun, Cases, NumberedSentence, Readable, completed_cases
 from mha_viz.study.chance import treebank
-from mha_viz.study.pointers import word_blocks
+from mha_viz.study.plan import TOGETHER, word_blocks
+from mha_viz.study.readers import readable
 from mha_viz.study.run import Progress
 
+if TYPE_CHECKING:
+    from distributed import Client
+
+FORMAT = 1  # version of the cases on disk
 Right = Mapping[int, Sequence[bool]]  # by sentence: whether the answer to each case is right
 
 
@@ -36,7 +45,8 @@ class _Question(NamedTuple):
     direction: str
 
 
-def paired(
+@with_bar("of the sentences")
+def compare_heads(
     corpus: Source,
     head: AnyHead,
     other_head: AnyHead,
@@ -46,31 +56,43 @@ def paired(
     model: ModelOrName = catalog.DEFAULT,
     other_model: ModelOrName | None = None,
     device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: OrBar[Progress] = False,
+    client: Client | None = None,
 ) -> PairedDifferences:
-    """How much more often a head is right than another on one relation, over the same cases of a treebank, with a 95 %
-    interval from the same draws of documents for both.
+    """Compare how often two heads are right on one relation, over the same cases of a treebank.
 
-    ``corpus`` and ``model`` are as for :func:`mha_viz.profile`; ``other_model``: the model of ``other_head``, if it is
-    another one, such as "toy@100". ``direction``: "dep_to_head", "head_to_dep" or "head_row". Sentences that one of the
-    models cannot read are left out. ``progress`` is called with sentences, of both models if there are two.
+    Args:
+        corpus: as for :func:`mha_viz.profile`.
+        head: such as "L3H1".
+        other_head: the one it is compared with.
+        relation: such as "nsubj".
+        direction: "dep_to_head", "head_to_dep" or "head_row".
+        model: as for :func:`mha_viz.profile`.
+        other_model: the model of ``other_head``, if it is another one, such as "toy@100".
+        device: as for :func:`mha_viz.load`, where a model is loaded.
+        resume: a folder for the cases, from which a call that was stopped continues.
+        progress: True for a bar, or a function that is called with sentences, of both models if there are two.
+        client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    Raises CorpusError for a corpus without trees or without the relation, SettingError for another direction,
-    UnknownHead, ModelError's family.
+    Returns how much more often ``head`` is right, with a 95 % interval from the same draws of documents for both.
+    Sentences that one of the models cannot read are left out. Raises CorpusError for a corpus without trees or without
+    the relation, SettingError for another direction, UnknownHead, ModelError's family.
 
-    >>> mv.paired("grammar", "L1H1", "L1H2", "nsubj", model="toy")[0].n
+    >>> mv.roles.compare_heads("grammar", "L1H1", "L1H2", "nsubj", model="toy")[0].n
     787
     """
     if direction not in DIRECTIONS:
-        raise SettingError(f"{quoted(direction)} is no direction.", f"Give one of {', '.join(DIRECTIONS)}.")
-    encoder = one_stack(model, device)
+        raise SettingError(f"{quoted(direction)} is not a direction.", f"Give one of {', '.join(DIRECTIONS)}.")
+    source, encoder = readable(corpus, client), one_stack(model, device)
     other = encoder if other_model is None else one_stack(other_model, device)
     heads = Head.among(head, *_shape(encoder)), Head.among(other_head, *_shape(other))
     pair = tuple(_Question(one, relation, direction) for one in heads)
-    return _differences(treebank(corpus), encoder, other, [(pair[0], pair[1])], progress)
+    return _differences(source, encoder, other, [(pair[0], pair[1])], called(progress), resume)
 
 
-def paired_roles(
+@with_bar("of the sentences")
+def compare_roles(
     profile: Profile,
     corpus: Source,
     other_model: ModelOrName,
@@ -78,13 +100,25 @@ def paired_roles(
     *,
     model: AnyModel | None = None,
     device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: OrBar[Progress] = False,
+    client: Client | None = None,
 ) -> PairedDifferences:
-    """:func:`paired` for each role of syntax of a profile: its head beside the same head of another model, such as
-    another step or seed of its training, or beside the ``head`` of that model that is given.
+    """Compare the head of each role of syntax of a profile with a head of another model, as :func:`compare_heads` does.
 
-    ``model``: the encoder of the profile, if already loaded. A role without a case in the corpus is left out. Raises
-    the errors of :func:`paired`, and CorpusError for a profile without roles of syntax.
+    Args:
+        profile: the one with the roles.
+        corpus: as for :func:`mha_viz.profile`.
+        other_model: such as another step or seed of the training.
+        head: of ``other_model``; by default the same as that of the role.
+        model: the encoder of the profile, if already loaded.
+        device: as for :func:`mha_viz.load`, where a model is loaded.
+        resume: as for :func:`compare_heads`.
+        progress: as there.
+        client: as there.
+
+    Returns a difference for each role; one without a case in the corpus is left out. Raises the errors of
+    :func:`compare_heads`, and CorpusError for a profile without roles of syntax.
     """
     check_kind(profile, Profile, *PROFILE)
     roles = [_Question(f.head, *f.detail.split(" ")) for f in profile.findings() if f.role == "syntax"]
@@ -92,61 +126,78 @@ def paired_roles(
         raise CorpusError(f"The profile of {profile.corpus} has no roles of syntax.", "Take that of a treebank.")
     encoder, other = (one_stack(one, device) for one in (model or profile.model, other_model))
     pairs = [(role, role._replace(head=Head.among(head or role.head, *_shape(other)))) for role in roles]
-    return _differences(treebank(corpus), encoder, other, pairs, progress)
+    return _differences(readable(corpus, client), encoder, other, pairs, called(progress), resume)
 
 
 def _shape(encoder: Encoder) -> tuple[Sequence[int], int, str]:
     return encoder.layer_numbers, encoder.heads, encoder.name
 
 
+@dataclass(frozen=True)
+class JudgedCases(CaseKind):
+    """Whether heads are right: a case for each answer to one of the ``questions``, its number and whether it is."""
+
+    size: ClassVar[int] = TOGETHER
+    questions: tuple[_Question, ...]
+
+    def definition(self, offset: int) -> list[object]:
+        """Return the questions."""
+        return [FORMAT, "judged", self.step, self.questions, offset]
+
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Return the answers in the sentences that can be read, in their order."""
+        heads = sorted({question.head for question in self.questions})
+        flat = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
+        cases = Cases(read=len(numbered))
+        blocks = word_blocks(encoder, [sentence for _, sentence in numbered])
+        pointed = {place: pointers(block[flat]) for place, block in blocks}
+        for place in sorted(pointed):
+            number, sentence = numbered[place]
+            for at, (head, relation, direction) in enumerate(self.questions):
+                answers = arcs(sentence, pointed[place], heads.index(head), relation, direction)
+                cases.cases += [np.array([at, answer.right], float) for answer in answers]
+                cases.units += [(sentence.document, number)] * len(answers)
+        return cases
+
+
 def _differences(
-    corpus: Corpus,
+    source: Readable,
     encoder: Encoder,
     other: Encoder,
     pairs: Sequence[tuple[_Question, _Question]],
-    progress: Callable[[Progress], None] | None,
+    tell: Callable[[Progress], None],
+    resume: str | os.PathLike[str] | None,
 ) -> PairedDifferences:
-    tell, total = progress or (lambda _: None), len(corpus.sentences)
-    if other is encoder:
-        rights = [_rights(encoder, corpus, [question for pair in pairs for question in pair], 0, total, tell)] * 2
-    else:
-        both = enumerate((encoder, other))
-        rights = [_rights(one, corpus, [pair[at] for pair in pairs], at * total, 2 * total, tell) for at, one in both]
-    documents = Documents([sentence.document for sentence in corpus.sentences], MOST_UNITS)
+    folder = None if resume is None else Path(resume)
+    treebank(source.corpus)
+    asked_of = {encoder: [one for one, _ in pairs]}
+    asked_of[other] = [*asked_of.get(other, ()), *(beside for _, beside in pairs)]
+    runs, rights = list[CaseRun](), dict[Encoder, Mapping[_Question, Right]]()
+    for at, (one_model, questions) in enumerate(asked_of.items()):
+        kind = JudgedCases(1, tuple(dict.fromkeys(questions)))
+        runs.append(source.run(one_model, kind, folder))
+        cases = completed_cases(runs[-1], partial(_report_model, tell, at, len(asked_of)))
+        answered: dict[_Question, dict[int, list[bool]]] = {question: {} for question in kind.questions}
+        for (question, is_right), (_, number) in zip(cases.cases, cases.units, strict=True):
+            answered[kind.questions[int(question)]].setdefault(number, []).append(bool(is_right))
+        rights[one_model] = answered
+    for run in runs:
+        run.forget()
+    documents = Documents(source.documents, MOST_UNITS)
     compared = []
     for one, beside in pairs:
-        right, other_right = rights[0][one], rights[1][beside]
+        right, other_right = rights[encoder][one], rights[other][beside]
         answers = [(number, right[number], other_right[number]) for number in sorted({*right} & {*other_right})]
-        if any(cases for _, cases, _ in answers):
+        if answers:
             heads = HeadOf(encoder.name, one.head), HeadOf(other.name, beside.head)
             compared.append(difference(one.relation, one.direction, heads, answers, documents))
     if not compared:
         names = ", ".join(dict.fromkeys(one.relation for one, _ in pairs))
-        raise CorpusError(f"{corpus.name} has no case of {names}.", "Name a relation that it has, such as nsubj.")
+        raise CorpusError(
+            f"{source.corpus.name} has no case of {names}.", "Name a relation that it has, such as nsubj."
+        )
     return PairedDifferences(compared)
 
 
-def _rights(
-    encoder: Encoder,
-    corpus: Corpus,
-    every: Iterable[_Question],
-    before: int,
-    total: int,
-    tell: Callable[[Progress], None],
-) -> Mapping[_Question, Right]:
-    """For each question which cases are answered right, by sentence. ``before``: sentences that another model has
-    read, of ``total``."""
-    questions = dict.fromkeys(every)
-    heads = sorted({question.head for question in questions})
-    flat = np.array([head.place(encoder.heads, encoder.layer_numbers) for head in heads])
-    rights: dict[_Question, dict[int, Sequence[bool]]] = defaultdict(dict)
-    for done, (number, block) in enumerate(word_blocks(encoder, corpus), 1):
-        pointed = pointers(block[flat])
-        for question in questions:
-            cases = arcs(
-                corpus.sentences[number], pointed, heads.index(question.head), question.relation, question.direction
-            )
-            rights[question][number] = [case.right for case in cases]
-        tell(Progress(before + done, total))
-    tell(Progress(before + len(corpus.sentences), total))
-    return rights
+def _report_model(progress: Callable[[Progress], None], number: int, models: int, so_far: Progress) -> None:
+    progress(so_far.of_passes(number, models))

@@ -1,4 +1,5 @@
-"""What a study reads and in which order: batches contain sentences of equal length, so that nothing is padded."""
+"""What a study reads and in which order: batches contain sentences of equal length, so that nothing is padded; and the
+weights between the words of each, or the word that each head points at, which is small enough to store."""
 
 from __future__ import annotations
 
@@ -6,13 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mha_viz.analysis.coreference import CHUNK, Chunk, chunk, pack
-from mha_viz.corpus.treebank import Corpus
+from mha_viz.analysis.reduce import word_block
+from mha_viz.analysis.syntax import Pointers, pointers
+from mha_viz.attention import Head, Weights
+from mha_viz.corpus.treebank import Corpus, Sentence
 from mha_viz.errors import TextError
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.text import WordPieces
 
 BATCH = 512  # pieces per batch
 CELLS = 11_500_000  # attention weights of all heads per batch, 46 MB; a single sentence may have more
+TOGETHER = 400  # sentences that are read before the next ones are split into pieces
 
 
 class Plan(NamedTuple):
@@ -74,3 +79,28 @@ def batches(
         count = max(1, min(size // length, CELLS // (heads * length**2)))
         groups += [(length, tuple(numbers[start : start + count])) for start in range(0, len(numbers), count)]
     return [numbers for length, numbers in sorted(groups, key=lambda batch: -batch[0] * len(batch[1]))]
+
+
+def point(encoder: Encoder, corpus: Corpus) -> tuple[Pointers | None, ...]:
+    """The pointers of each sentence, in order; None for a sentence that cannot be read or has a single word."""
+    by_sentence: list[Pointers | None] = [None] * len(corpus.sentences)
+    for number, block in word_blocks(encoder, corpus.sentences):
+        by_sentence[number] = pointers(block)
+    return tuple(by_sentence)
+
+
+def word_blocks(
+    encoder: Encoder, sentences: Sequence[Sentence], only: Head | None = None
+) -> Iterator[tuple[int, Weights]]:
+    """For each sentence that can be read and has at least two words, its place and the weights between its words
+    [head, word, word], of ``only`` one head if given."""
+    texts = plan(encoder, Corpus("", tuple(sentences), "")).sentences
+    todo = [i for i, text in enumerate(texts) if text and len(sentences[i].words) > 1]
+    for numbers in batches(texts, todo, encoder.layers * encoder.heads):
+        pieces = [text for i in numbers if (text := texts[i]) is not None]
+        weights = encoder.batch(pieces)  # [layer, head, sentence, query, key]
+        flat = weights.reshape(-1, *weights.shape[2:])
+        if only is not None:
+            flat = flat[[only.place(encoder.heads, encoder.layer_numbers)]]
+        for at, number in enumerate(numbers):
+            yield number, word_block(flat[:, at], pieces[at].words)

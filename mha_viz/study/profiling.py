@@ -7,22 +7,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mha_viz.analysis.established import check, establish
 from mha_viz.analysis.profile import Profile, profile_folder, profile_of, read_profile
-from mha_viz.corpus.sources import Source, open_corpus
+from mha_viz.analysis.shipped import check, establish
+from mha_viz.corpus.sources import Source, read_corpus
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.errors import PATH, ExportError, SettingError, check_kind, shorten_value
+from mha_viz.errors import PATH, ExportError, check_kind
 from mha_viz.files import make_folder
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, one_stack
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import Progress, study
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Profile", "Progress", "establish", "open_profile", "profile"]
+__all__ = ["Profile", "Progress", "establish", "load_profile", "profile"]
 
 
 class Engine(Protocol):
@@ -50,8 +51,8 @@ class Here:
         self.batch = batch
 
     def open(self, source: Source, name: str | None = None) -> Corpus | Gap:
-        """As :func:`mha_viz.open_corpus`."""
-        return open_corpus(source, name)
+        """As :func:`mha_viz.read_corpus`."""
+        return read_corpus(source, name)
 
     def study(
         self,
@@ -74,6 +75,7 @@ def engine_of(client: Client | None, batch: int = BATCH) -> Engine:
     return OnCluster(client, batch)
 
 
+@with_bar("of the text")
 def profile(
     corpus: Source,
     model: ModelOrName = catalog.DEFAULT,
@@ -83,38 +85,40 @@ def profile(
     name: str | None = None,
     batch: int = BATCH,
     device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
+    progress: OrBar[Progress] = False,
     client: Client | None = None,
 ) -> Profile:
-    """What each head of a model does over a corpus: the study that ``mha-viz profile`` runs, with the same numbers.
+    """Measure what each head of a model does over a corpus: the study of ``mha-viz profile``, with the same numbers.
 
-    ``corpus``: a path (CoNLL-U, a GAP table, or text with one sentence per line), a list of paths, "grammar" for the
-    built-in corpus, or a corpus from ``open_corpus``; ``name`` renames it. ``model``: as for ``load``, or an encoder,
-    as ``load`` returns it with a ``dtype``.
-    ``also``: a second corpus of another origin, or the profile of the same model on one, as with ``--and``: the roles
-    of the profile are then those that both corpora establish; :func:`establish` gives the profiles of both. ``out``: a
-    folder for the tables, in which a study that was stopped continues. ``batch``: the most pieces per batch, which
-    affects speed and memory, not results. ``device``: as for ``load``. ``progress`` is called after each batch with
-    ``done`` and ``total`` pieces of a corpus and their ``fraction``; a second corpus comes first. ``client``: a Dask
-    client, whose workers measure shards of the files; all of them must have access to the files and to ``out``.
+    Args:
+        corpus: a path (CoNLL-U, a GAP table, or text with one sentence per line), a list of paths, "grammar" for the
+            built-in corpus, or a corpus from ``read_corpus``.
+        model: a name as for :func:`mha_viz.load`, or an encoder, as ``load`` returns it with a ``dtype``.
+        also: a second corpus of another origin, or the profile of the same model on one, as with ``--and``: the roles
+            of the profile are then those that both corpora establish; :func:`establish` gives the profiles of both.
+        out: a folder for the tables, in which a study that was stopped continues.
+        name: a new name of the corpus.
+        batch: the most pieces per batch, which affects speed and memory, not results.
+        device: as for :func:`mha_viz.load`, where ``model`` is a name.
+        progress: True for a bar, or a function that is called after each batch with ``done`` and ``total`` pieces of a
+            corpus and their ``fraction``; a second corpus comes first.
+        client: a Dask client, whose workers measure shards of the files; all of them must have access to the files and
+            to ``out``.
 
-    Raises CorpusError for a corpus that cannot be read or is given twice and for a profile of another model,
-    ModelError's family, ExportError where ``out`` cannot be written, and ClusterError where a cluster fails.
+    Returns the profile. Raises CorpusError for a corpus that cannot be read or is given twice and for a profile of
+    another model, ModelError's family, ExportError where ``out`` cannot be written, and ClusterError where a cluster
+    fails.
 
     >>> mv.profile("grammar", model="toy").tables["entropy"].columns.tolist()
     ['layer', 'head', 'nats', 'normalised']
     """
-    if progress is not None and not callable(progress):
-        raise SettingError(
-            f"progress is {shorten_value(progress)!r}.", "Give a function that takes the progress so far."
-        )
     engine = engine_of(client, batch)
     source = engine.open(corpus, name)
     second = engine.open(also) if also is not None and not isinstance(also, Profile) else also
     encoder = one_stack(model, device)
     if second is not None:
         _comparable(encoder, source, second)
-    show, folder = progress or (lambda _: None), None if out is None else Path(out)
+    show, folder = called(progress), None if out is None else Path(out)
     if second is not None and not isinstance(second, Profile):
         second = measure(engine, encoder, second, None, show)
     measured = measure(engine, encoder, source, folder, show)
@@ -149,7 +153,7 @@ def measure(
     return measured
 
 
-def open_profile(folder: str | os.PathLike[str]) -> Profile:
+def load_profile(folder: str | os.PathLike[str]) -> Profile:
     """The profile that ``Profile.save`` or ``mha-viz profile`` wrote to a folder: equal to the one that was saved.
     "minilm", "toy" and "repeater" open the profiles that come with the app.
 

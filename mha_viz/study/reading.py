@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from mha_viz.analysis.described import predicted, unexplained
 from mha_viz.analysis.recipe_tables import Recipes
+from mha_viz.analysis.shipped import predicted, unexplained
 from mha_viz.attention import Attention, Weights
 from mha_viz.attention.rollout import rollout
 from mha_viz.attention.steps import UNEXPLAINED
-from mha_viz.browser import quantities
-from mha_viz.browser.quantities import Quantity
 from mha_viz.corpus import grammar
-from mha_viz.models import ablation, gradients
-from mha_viz.models.encoder_decoder import AnyModel, in_one_stack
-from mha_viz.models.norms import norm_weighted
+from mha_viz.models.decomposing.contributions import norm_weighted
+from mha_viz.models.intervening import ablation, gradients
+from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
 from mha_viz.request import METHODS, RECIPE, Request
-from mha_viz.study.one_text import question_of, without
+from mha_viz.study.one_text import ablate, question_of
+from mha_viz.view import quantities
+from mha_viz.view.quantities import Quantity
 
 Compute: TypeAlias = Callable[[AnyModel, Request, "Weights | None"], Attention]
 
@@ -28,10 +28,11 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
 
     ``request``: its ``model`` is a name, for links; the one that answers is ``model``. ``means``: the mean outputs of
     the heads [layer, head, d_head], for heads that are off by the method "mean"
-    (:func:`mha_viz.models.ablation.means_over`); by default, those over the built-in sentences. ``recipes``: for the
-    quantity "unexplained" and the method "recipe", from :func:`mha_viz.recipes` or ``open_recipes``; by default those
-    in a folder that MHA_VIZ_PROFILES names, or that come with the app. Raises SettingError for what excludes each
-    other, the errors of ``encode``, :func:`mha_viz.without`, and those of the quantity.
+    (:func:`mha_viz.models.intervening.ablation.means_over`); by default, those over the built-in sentences.
+    ``recipes``: for the quantity "unexplained" and the method "recipe", from ``mv.recipes.fit`` or
+    ``mv.recipes.load``; by default those in a folder that MHA_VIZ_PROFILES names, or that come with the app. Raises
+    SettingError for what excludes each other, the errors of ``encode``, :func:`mha_viz.ablate`, and those of the
+    quantity.
 
     >>> toy = mv.load("toy")
     >>> mv.read(toy, mv.Request("toy", "the dog barks .", off=(mv.Head(0, 1),), method="recipe")).made
@@ -54,35 +55,21 @@ def read(model: AnyModel, request: Request, means: Weights | None = None, recipe
 def _weights(model: AnyModel, request: Request, means: Weights | None) -> Attention:
     if request.off:
         texts, method, words, source = request.texts, request.method, request.words, request.source
-        return without(model, request.off, *texts, method, means, words, source=source)
+        return ablate(model, request.off, *texts, method, means, words, source=source)
     if request.words and not request.part:
         return in_one_stack(model).encode_words(request.words)
     text = " ".join(request.words) or request.text  # an encoder–decoder reads given words as one text
     return model.encode(text, request.pair, target=request.target, part=request.part)
 
 
-def _norms(model: AnyModel, request: Request, _: Weights | None) -> Attention:
-    return norm_weighted(model, *request.texts, request.words)
-
-
-def _gradients(model: AnyModel, request: Request, _: Weights | None) -> Attention:
-    return gradients.of_score(in_one_stack(model), question_of(model, request), *request.texts, request.words)
-
-
-def _rollout(model: AnyModel, request: Request, means: Weights | None) -> Attention:
-    return rollout(_weights(model, request, means))
-
-
-def _unexplained(model: AnyModel, request: Request, means: Weights | None) -> Attention:
-    return unexplained(_weights(model, request, means))
-
-
 _computed: dict[str, Compute] = {
     "weight": _weights,
-    "norm": _norms,
-    "gradient": _gradients,
-    "rollout": _rollout,
-    "unexplained": _unexplained,
+    "norm": lambda model, request, _: norm_weighted(model, *request.texts, request.words),
+    "gradient": lambda model, request, _: gradients.of_score(
+        in_one_stack(model), question_of(model, request), *request.texts, request.words
+    ),
+    "rollout": lambda model, request, means: rollout(_weights(model, request, means)),
+    "unexplained": lambda model, request, means: unexplained(_weights(model, request, means)),
 }
 
 

@@ -16,27 +16,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mha_viz.analysis import recipes as fitting
-from mha_viz.analysis.described import ALL, LONGEST, shares_of
 from mha_viz.analysis.findings import EVERY as STEP
 from mha_viz.analysis.recipe_tables import HEADINGS, MEAN, UNTRAINED, Recipes
 from mha_viz.analysis.recipes import RecipeChoice, RuleRows
 from mha_viz.analysis.rules import CHAINS, CLASSES, EVEN, NAMES, RULES, TAGS, TREES, Numbers, RuleText
+from mha_viz.analysis.shipped import ALL, shares_of
 from mha_viz.attention import Weights
-from mha_viz.corpus.sampling import choose_step, take_every
+from mha_viz.corpus.limits import choose_step, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.errors import Cancelled, CorpusError, SettingError, TextError, shorten_value
+from mha_viz.errors import Cancelled, CorpusError, SettingError, shorten_value
 from mha_viz.files import arrays_in
 from mha_viz.model_names import short_name
-from mha_viz.models import catalog
-from mha_viz.models.cores import one_blas_thread, pass_lock
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, as_measured, one_stack
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.cores import one_blas_thread, pass_lock
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, as_measured, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.explained import Explained, OfRecipes, count_cells
 from mha_viz.study.measures import DrawnTogether
 from mha_viz.study.plan import batches
 from mha_viz.study.run import SEED, Progress, sums_of
 from mha_viz.study.sums import PASSES, write
+from mha_viz.study.texts import text_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 MOST = 300  # sentences that are read of each corpus, at most
 MOST_READ = 100_000
+NumberedTexts = Sequence[tuple[int, RuleText]]
 CELLS = 30_000_000  # weights of all heads, and of all rules, to which a fit is made at once
 FITS = 0.5  # share of the time that a choice takes, for the progress
 CHOICE_FILE = ".choice.npz"  # what an unfinished study has chosen
@@ -53,7 +56,8 @@ CORPUS_FOLDER = ".corpus-"  # and what it has measured of each corpus
 FORMAT = 2  # version of that file and of how rules are chosen
 
 
-def recipes(
+@with_bar("of the sentences")
+def fit_recipes(
     corpus: Source | Recipes,
     model: ModelOrName | None = None,
     *,
@@ -61,29 +65,36 @@ def recipes(
     most: int = MOST,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: OrBar[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> Recipes:
-    """The recipe of every head: at most six named rules, with shares, and how much of the attention they explain.
+    """Fit the recipe of every head: at most six named rules, with shares, and how much of the attention they explain.
 
-    Of N sentences, every ⌈N / most⌉-th is read. Of these, every second one of ``corpus`` chooses rules and shares,
-    beginning with the first; they are measured on the others, and on the corpus ``score``, if it is given. Rules that
-    need annotation are left out where a corpus has none; plain text is enough for the others. In place of a corpus,
-    recipes from ``open_recipes`` or an earlier call are measured on ``score``, and nothing is chosen; untrained
-    weights, whose shares are stored beside, are measured there too, except with recipes of earlier versions, which have
-    no such shares. ``model`` and ``device`` are as for ``profile``, ``model`` by default that of the recipes; ``most``:
-    how many sentences are read of each corpus, at most; those of more than 256 pieces are left out. ``resume``: a
-    folder for what was chosen and for intermediate sums, from which a stopped study continues. ``progress`` is called
-    as the work goes on, in thousandths of it; ``cancelled`` stops it in this process. ``client``: of a Dask cluster,
-    whose workers measure what this process has chosen; corpora are then names of files, and progress counts the
-    sentences of each.
+    Of the sentences of ``corpus`` that are read, every second one chooses rules and shares, beginning with the first;
+    they are measured on the others, and on ``score``. Rules that need annotation are left out where a corpus has none;
+    plain text is enough for the others.
 
-    Raises CorpusError, also where ``score`` lacks the annotation that the recipes need; SettingError, also where they
-    are those of a model of another shape; ModelError's family; ClusterError; Cancelled soon after ``cancelled`` returns
-    True.
+    Args:
+        corpus: as for :func:`mha_viz.profile`; or recipes from ``mv.recipes.load`` or an earlier call, which are
+            measured on ``score``, and nothing is chosen; untrained weights, whose shares are stored beside, are
+            measured there too, except with recipes of earlier versions, which have no such shares.
+        model: as for :func:`mha_viz.profile`, by default that of the recipes.
+        score: another corpus to measure on.
+        most: how many sentences are read of each corpus, at most: of N, every ⌈N / most⌉-th; those of more than 256
+            pieces are left out.
+        resume: a folder for what was chosen and for intermediate sums, from which a stopped study continues.
+        device: as for :func:`mha_viz.load`, where the model is loaded.
+        progress: True for a bar, or a function that is called as the work goes on, in thousandths of it; with
+            ``client``, in sentences of each corpus.
+        cancelled: returns True to stop the study in this process.
+        client: of a Dask cluster, whose workers measure what this process has chosen; corpora are then names of files.
 
-    >>> mv.recipes("grammar", "toy", most=40).tables["recipes"].columns.tolist()
+    Returns the recipes. Raises CorpusError, also where ``score`` lacks the annotation that the recipes need;
+    SettingError, also where they are those of a model of another shape; ModelError's family; ClusterError; Cancelled
+    soon after ``cancelled`` returns True.
+
+    >>> mv.recipes.fit("grammar", "toy", most=40).tables["recipes"].columns.tolist()
     ['layer', 'head', 'query_class', 'rule', 'share']
     """
     check_most(most)
@@ -98,7 +109,7 @@ def recipes(
 
         cluster = OnCluster(client)
         layouts = [cluster.open(one) for one in (corpus, score) if one is not None and not isinstance(one, Recipes)]
-    study = _Study(encoder, corpora, most, folder, cluster, layouts, progress, cancelled)
+    study = _Study(encoder, corpora, most, folder, cluster, layouts, called(progress), cancelled)
     study.check()
     with one_blas_thread:
         return study.scored(corpus) if isinstance(corpus, Recipes) else study.result()
@@ -112,7 +123,7 @@ def chosen_on(
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Numbers]:
     """The name of a corpus, and the shares [class, head, rule] of the recipes that are chosen on it. Raises as
-    :func:`recipes`."""
+    :func:`fit_recipes`."""
     opened = open_sentences(corpus)
 
     def report(so_far: Progress) -> None:
@@ -234,7 +245,9 @@ class _Study:
     def _halves(self) -> tuple[int, list[RuleText], list[RuleRows], list[tuple[RuleText, Weights]]]:
         """Which half of the sentences chooses, its texts and their rows by class, and the texts of the other half with
         their attention. Raises Cancelled."""
-        halves = halved(self.encoder, self.corpora[0], self.most, CELLS // max(self.heads, len(RULES)))
+        step = choose_step(len(self.corpora[0].sentences), self.most)
+        texts = numbered(self.encoder, self.corpora[0], self.most)
+        halves = halved(texts, step, CELLS // max(self.heads, len(RULES)))
         half = 0 if halves[0] else 1  # if no even sentence can be read, the odd ones are fitted
         rows = fitting.rows_by_class(self._read(self.models[0], halves[half], 0.1))
         return half, halves[half], rows, self._read(self.models[0], halves[1 - half], 0.2)
@@ -390,13 +403,12 @@ def readable_texts(encoder: Encoder, corpus: Corpus, most: int) -> list[RuleText
     return [text for _, text in numbered(encoder, corpus, most)]
 
 
-def halved(encoder: Encoder, corpus: Corpus, most: int, cells: int) -> list[list[RuleText]]:
+def halved(numbered_texts: NumberedTexts, step: int, cells: int) -> list[list[RuleText]]:
     """Those of them that are even in their order, and those that are odd: of each half every k-th, so that memory has
-    room for all, in which texts may take this many ``cells``."""
-    step, texts = choose_step(len(corpus.sentences), most), numbered(encoder, corpus, most)
-    halves = [[text for number, text in texts if number // step % 2 == half] for half in (0, 1)]
+    room for all, in which texts may take this many ``cells``. ``step``: of the corpus, every which one was tried."""
+    halves = [[text for number, text in numbered_texts if number // step % 2 == half] for half in (0, 1)]
     thin = 1
-    while sum(len(text) ** 2 for half in halves for text in half[::thin]) > cells and thin < len(texts):
+    while sum(len(text) ** 2 for half in halves for text in half[::thin]) > cells and thin < len(numbered_texts):
         thin += 1
     return [half[::thin] for half in halves]
 
@@ -408,12 +420,8 @@ def numbered(encoder: Encoder, corpus: Corpus, most: int) -> list[tuple[int, Rul
 
 def _numbered(encoder: Encoder, corpus: Corpus, most: int) -> Iterator[tuple[int, RuleText]]:
     for number, sentence in take_every(choose_step(len(corpus.sentences), most), [*enumerate(corpus.sentences)]):
-        try:
-            pieces = encoder.read_words(sentence.forms)
-        except TextError:  # too long, or a word that the tokenizer drops
-            continue
-        if len(pieces) <= LONGEST:
-            yield number, RuleText(sentence, pieces, bool(encoder.causal))
+        if (text := text_of(encoder, sentence)) is not None:
+            yield number, text
 
 
 def _check_annotated(score: Corpus, name: str, trees: bool, chains: bool) -> None:

@@ -1,44 +1,54 @@
 """What a model loses if heads are only their recipes: the weights of many heads at once become those that their recipes
-predict; beside it, the same heads with their mean outputs, with even attention, and with the recipes of others, and as
-many heads at random with their own. How far the sentence vector turns, and what heads still find and the model still
+predict; beside it, the same heads with their mean outputs, with uniform attention, and with the recipes of others, and
+as many heads at random with their own. How far the sentence vector turns, and what heads still find and the model still
 answers: roles, and masked pronouns."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from mha_viz.analysis.described import shares_of
 from mha_viz.analysis.findings import Finding
-from mha_viz.analysis.given import given_roles
 from mha_viz.analysis.intervals import Documents, with_cases
 from mha_viz.analysis.recipe_tables import Recipes
 from mha_viz.analysis.reduce import word_block
 from mha_viz.analysis.rules import Numbers, RuleText, prediction
+from mha_viz.analysis.shipped import LONGEST, given_roles, shares_of
 from mha_viz.analysis.syntax import arcs, pointers
 from mha_viz.attention import Head, Weights
 from mha_viz.corpus.sources import Source
-from mha_viz.errors import Cancelled, ModelUnsupported, SettingError
+from mha_viz.errors import ModelUnsupported, SettingError
 from mha_viz.model_names import short_name
-from mha_viz.models import ablation
-from mha_viz.models.ablation import Substitute
-from mha_viz.models.answers import word_head
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, as_measured
-from mha_viz.request import MASK, Question, Request
-from mha_viz.study.corpus_effects import anaphoric
+from mha_viz.models.intervening import ablation
+from mha_viz.models.intervening.ablation import Substitute
+from mha_viz.models.reading.answers import word_head
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, as_measured
+from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.request import Question, Request
+from mha_viz.study.cases import CaseKind, CaseRun, Cases, NumberedSentence, Readable, completed_cases
+from mha_viz.study.corpus_effects import OutputSums, anaphoric, masked_word, means_of_sums
 from mha_viz.study.effects import lost_each, values_without
-from mha_viz.study.recipes import check_most, check_shape, corpora_of, readable_texts
+from mha_viz.study.readers import readable
+from mha_viz.study.recipes import check_most, check_shape, corpora_of
 from mha_viz.study.run import SEED, Progress
+from mha_viz.study.texts import ReadTexts, place_among, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    from distributed import Client
 
+FORMAT = 1  # version of the cases on disk
+PASSES = 3  # over the corpus: which of it can be read, mean outputs, and what is measured
 MEAN, EVENLY = "mean", "uniform"
 PARTS = (0.25, 0.5, 1.0)  # of the heads, those that are explained best first
 METHODS = ("recipe", MEAN, EVENLY, "recipe of another head", "recipe of random heads")
@@ -51,134 +61,264 @@ ACCURACY_HEADING = (
 Counts = npt.NDArray[np.int64]  # [..., method, part]; the whole model is part 0 of each method
 
 
-def replaced(
+@with_bar("readings")
+def ablate_recipes(
     recipes: Recipes,
     corpus: Source,
     model: ModelOrName | None = None,
     *,
     most: int = 100,
-    progress: Callable[[Progress], None] = lambda _: None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: OrBar[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
+    client: Client | None = None,
 ) -> pd.DataFrame:
-    """How far the sentence vector, the mean of the last layer's states, turns when heads are only their recipes.
+    """Measure how far the sentence vector turns when heads are only their recipes.
 
-    A row for each method and each part of the heads (a quarter, half, all; those that are explained best first):
-    ``lost``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval over
-    documents, or over sentences if the corpus names no documents. Methods: "recipe": the weights of a head become those
-    that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over these
-    sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the model
-    in random order; "recipe of random heads": as "recipe", of as many heads as in the other rows, drawn anew for each
-    sentence. ``most``: how many sentences are read.
+    The vector is the mean of the last layer's states.
 
-    Raises as ``recipes`` with recipes in place of a corpus.
+    Args:
+        recipes: of the heads, from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
+        corpus: as for :func:`mha_viz.profile`.
+        model: as there, by default that of the recipes.
+        most: how many sentences are read, at most, each in three passes: of N, every ⌈N / most⌉-th.
+        resume: a folder for the cases, from which a call that was stopped continues.
+        progress: True for a bar, or a function that is called with ``done`` and ``total`` passes.
+        cancelled: returns True to stop the measurement in this process.
+        client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    >>> mv.replaced(mv.open_recipes("toy"), "grammar", most=5)["method"].unique()[0]
+    Returns a row for each method and each part of the heads (a quarter, half, all; those that are explained best
+    first): ``lost``, 1 − cosine of the vector with and without, averaged over the sentences, with its 95 % interval
+    over documents, or over sentences if the corpus names no documents. Methods: "recipe": the weights of a head become
+    those that its recipe predicts, and everything after it is computed anew; "mean": its output becomes its mean over
+    these sentences; "uniform": its weights become equal; "recipe of another head": as "recipe", with the heads of the
+    model in random order; "recipe of random heads": as "recipe", of as many heads as in the other rows, drawn anew for
+    each sentence. Raises as :func:`mha_viz.recipes.fit` with recipes in place of a corpus.
+
+    >>> mv.recipes.ablate(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'recipe'
     """
-    replacing = Replacing.of(recipes, corpus, model, most)
-    encoder, texts = replacing.encoder, replacing.texts
-    lost = np.empty((len(texts), len(METHODS), len(PARTS)))
-    for number, text in replacing.each(progress, cancelled):
-        for at, (by, parts) in enumerate(replacing.substitutes(number, text)):
-            request = Request(words=text.sentence.forms)
-            lost[number, at] = lost_each(encoder, parts, request, lambda *_, by=by: by).sentence
-    return _table(lost, [text.sentence.document for text in texts], [len(heads) for heads in replacing.parts])
+    passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
+    prepared = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
+    cases = prepared.cases(Lost(*prepared.settings))
+    passes.forget()
+    lost = np.reshape(cases.cases, (-1, len(METHODS), len(PARTS)))
+    return _table(lost, prepared.texts.documents, prepared.counts)
 
 
-def replaced_accuracy(
+@with_bar("readings")
+def score_recipes(
     recipes: Recipes,
     corpus: Source,
     model: ModelOrName | None = None,
     *,
     most: int = 100,
-    progress: Callable[[Progress], None] = lambda _: None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: OrBar[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
+    client: Client | None = None,
 ) -> pd.DataFrame:
-    """What heads still find, and the model still answers, when heads are only their recipes: rows as those of
-    :func:`mha_viz.replaced`, and a first one for the whole model, in which nothing is replaced.
+    """Measure what heads still find, and the model still answers, when heads are only their recipes.
 
-    ``roles``: how often the heads with a role of syntax in the model's shipped profile are right, over all of its cases
-    (``role_cases``), by the weights that they compute from what the replaced heads leave them. ``pronouns``: how often
-    the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or the model
-    is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``): below five
-    documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have a case; 1
-    if the corpus names none. Raises as :func:`mha_viz.replaced`, and SettingError for a model without shipped roles.
+    Args:
+        recipes: as for :func:`mha_viz.recipes.ablate`.
+        corpus: as there.
+        model: as there.
+        most: as there.
+        resume: as there.
+        progress: as there.
+        cancelled: as there.
+        client: as there.
 
-    >>> mv.replaced_accuracy(mv.open_recipes("toy"), "grammar", most=5)["method"].unique()[0]
+    Returns rows as those of :func:`mha_viz.recipes.ablate`, and a first one for the whole model, in which nothing is
+    replaced. ``roles``: how often the heads with a role of syntax in the model's shipped profile are right, over all of
+    its cases (``role_cases``), by the weights that they compute from what the replaced heads leave them. ``pronouns``:
+    how often the most probable word at a masked pronoun with an antecedent is that pronoun; NaN where there is none, or
+    the model is not asked for masked words. Each has its 95 % interval over documents (``roles_low``, ``roles_high``):
+    below five documents Wilson's of all cases, which speaks of these documents alone. ``role_documents``: how many have
+    a case; 1 if the corpus names none. Raises as :func:`ablate_recipes`, and SettingError for a model without shipped
+    roles.
+
+    >>> mv.recipes.score(mv.recipes.load("toy"), "grammar", most=5)["method"].unique()[0]
     'none'
     """
-    replacing = Replacing.of(recipes, corpus, model, most)
-    encoder = replacing.encoder
-    roles = [role for role in given_roles(encoder.name) if role.role == "syntax"]
+    passes = Passes(None if resume is None else Path(resume), called(progress), cancelled)
+    prepared = ReplacedStudy.of(recipes, corpus, model, most, client, passes)
+    name = prepared.encoder.name
+    roles = tuple(role for role in given_roles(name) if role.role == "syntax")
     if not roles:
-        raise SettingError(f"No roles of {short_name(encoder.name)} come with the app.", "Choose minilm or toy.")
-    units = Documents([text.sentence.document for text in replacing.texts])
-    right, cases = (
-        np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64),
-        np.zeros((2, units.count), np.int64),
+        raise SettingError(f"No roles of {short_name(name)} come with the app.", "Choose minilm or toy.")
+    measured = prepared.cases(StillRight(*prepared.settings, roles))
+    passes.forget()
+    units, places = (
+        Documents(prepared.texts.documents),
+        {number: at for at, number in enumerate(prepared.texts.numbers)},
     )
-    for number, text in replacing.each(progress, cancelled):
-        unit = units.numbers[number]
-        for at, (by, parts) in enumerate(replacing.substitutes(number, text)):
-            right[0, unit, at] += _roles_right(encoder, text, roles, [(), *parts], by)
-        cases[0, unit] += sum(len(_cases(text, role)) for role in roles)
-        for masked, question in _questions(encoder, text):
-            for at, (by, parts) in enumerate(replacing.substitutes(number, masked)):
-                right[1, unit, at] += _answered(encoder, masked, question, [(), *parts], by)
-            cases[1, unit] += 1
-    measured = [_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
-    return _accuracy_table(measured, [0, *map(len, replacing.parts)])
+    right = np.zeros((2, units.count, len(METHODS), 1 + len(PARTS)), np.int64)
+    cases = np.zeros((2, units.count), np.int64)
+    for (kind, count, *of_variants), (_, number) in zip(measured.cases, measured.units, strict=True):
+        at = int(kind), units.numbers[places[number]]
+        cases[at] += int(count)
+        right[at] += np.reshape(of_variants, right.shape[2:]).astype(np.int64)
+    accuracies = [_accuracies(units, *of_kind) for of_kind in zip(right, cases, strict=True)]
+    return _accuracy_table(accuracies, [0, *prepared.counts])
 
 
 @dataclass(frozen=True)
-class Replacing:
-    """The heads of a model in the ``parts`` that are replaced, and the ``texts`` on which they are. ``shares``: of the
-    rules of each head; ``means``: the mean outputs over the texts."""
+class Replacing(CaseKind):
+    """The heads of a model in the ``parts`` that are replaced. ``shares``: of the rules of each head; ``means``: the
+    mean outputs over the texts; ``unread``: the numbers of the sentences that are left out."""
 
-    encoder: Encoder
-    texts: list[RuleText]
-    parts: list[tuple[Head, ...]]
+    parts: tuple[tuple[Head, ...], ...]
     shares: Numbers
     means: Weights
+    unread: tuple[int, ...]
 
-    @classmethod
-    def of(cls, recipes: Recipes, corpus: Source, model: ModelOrName | None, most: int) -> Replacing:
-        """Open the model and the corpus. Raises as :func:`replaced`."""
-        check_most(most)
-        (source,), shares = corpora_of(recipes, corpus), shares_of(recipes)
-        encoder = as_measured(recipes.facts, model)
-        check_shape(encoder, recipes)
-        texts = readable_texts(encoder, source, most)
-        means = ablation.Means(encoder)
-        means.add([text.sentence.forms for text in texts])
-        order = best_first(recipes, encoder.heads)
-        parts = [tuple(order[: max(1, round(part * len(order)))]) for part in PARTS]
-        return cls(encoder, texts, parts, shares, means.values())
+    @property
+    def is_placed(self) -> bool:
+        """Random heads are drawn by the number of the sentence."""
+        return True
 
-    def each(
-        self, progress: Callable[[Progress], None], cancelled: Callable[[], bool]
-    ) -> Iterator[tuple[int, RuleText]]:
-        """Each text with its number. Raises Cancelled."""
-        for number, text in enumerate(self.texts):
-            if cancelled():
-                raise Cancelled("The study was stopped.", "Start it again to replace heads by their recipes.")
-            yield number, text
-            progress(Progress(number + 1, len(self.texts)))
+    def definition(self, offset: int) -> list[object]:
+        """Return the parts, the shares and the means."""
+        arrays = [hashlib.sha256(array.tobytes()).hexdigest() for array in (self.shares, self.means)]
+        return [FORMAT, type(self).__name__, self.step, self.parts, *arrays, self.unread, offset]
 
-    def substitutes(self, number: int, text: RuleText) -> Iterator[tuple[Substitute, list[tuple[Head, ...]]]]:
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Those of each text."""
+        cases = Cases(read=len(numbered))
+        for number, sentence in numbered:
+            if (text := text_of(encoder, sentence)) is not None:
+                measured = [*self.measured(encoder, number, text)]
+                cases.cases += measured
+                cases.units += [(sentence.document, number)] * len(measured)
+        return cases
+
+    def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
+        """Return the cases of one text."""
+        raise NotImplementedError
+
+    def substitutes(
+        self, encoder: Encoder, number: int, text: RuleText
+    ) -> Iterator[tuple[Substitute, Sequence[tuple[Head, ...]]]]:
         """For each of METHODS, what replaces the outputs of heads in a text, and in which parts. ``number``: of the
-        text, on which random heads depend."""
-        encoder = self.encoder
+        sentence, on whose place among those that can be read random heads depend."""
         shape = encoder.layers, encoder.heads, len(text), len(text)
+        place = place_among(number, self.step, self.unread)
         predicted = prediction(self.shares, text).astype(np.float32)
         recipe, others = ablation.attending(predicted.reshape(shape)), np.random.default_rng(SEED)
         yield recipe, self.parts
         yield ablation.substitute(encoder, MEAN, self.means), self.parts
         yield ablation.substitute(encoder, EVENLY), self.parts
         yield ablation.attending(predicted[others.permutation(len(predicted))].reshape(shape)), self.parts
-        every = np.random.default_rng((SEED, number)).permutation(len(predicted))
-        drawn = [Head(*divmod(int(place), encoder.heads)) for place in every]
+        every = np.random.default_rng((SEED, place)).permutation(len(predicted))
+        drawn = [Head(*divmod(int(at), encoder.heads)) for at in every]
         yield recipe, [tuple(drawn[: len(part)]) for part in self.parts]
+
+
+@dataclass(frozen=True)
+class Lost(Replacing):
+    """How far the sentence vector turns: a case for each sentence, [method, part] in one row."""
+
+    def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
+        """Return the case of one text."""
+        request = Request(words=text.sentence.forms)
+        by_method = self.substitutes(encoder, number, text)
+        lost = [lost_each(encoder, parts, request, lambda *_, by=by: by).sentence for by, parts in by_method]
+        yield np.concatenate(lost)
+
+
+@dataclass(frozen=True)
+class StillRight(Replacing):
+    """The answers that stay right: a case for the ``roles`` in each sentence, and one for each masked pronoun. In its
+    row are the kind, 0 or 1, how much there is to be right about, and how much is right, [method, whole model and
+    part]."""
+
+    roles: tuple[Finding, ...]
+
+    def definition(self, offset: int) -> list[object]:
+        """Return the definition, with the roles."""
+        return [*super().definition(offset), [(role.head, role.detail) for role in self.roles]]
+
+    def measured(self, encoder: Encoder, number: int, text: RuleText) -> Iterator[Numbers]:
+        """Return the cases of one text."""
+        right = [
+            _roles_right(encoder, text, self.roles, [(), *parts], by)
+            for by, parts in self.substitutes(encoder, number, text)
+        ]
+        yield np.concatenate([[0, sum(len(_cases(text, role)) for role in self.roles)], *right]).astype(float)
+        for masked, question in _questions(encoder, text):
+            right = [
+                _answered(encoder, masked, question, [(), *parts], by)
+                for by, parts in self.substitutes(encoder, number, masked)
+            ]
+            yield np.concatenate([[1, 1], *right]).astype(float)
+
+
+@dataclass
+class Passes:
+    """PASSES over the same sentences, one after the other, whose cases are saved in ``folder`` until all are done."""
+
+    folder: Path | None = None
+    progress: Callable[[Progress], None] = lambda _: None
+    cancelled: Callable[[], bool] = lambda: False
+    runs: list[CaseRun] = field(default_factory=list)
+
+    def cases(self, encoder: Encoder, source: Readable, kind: CaseKind) -> Cases:
+        """Return the cases of the next pass. Raises Cancelled soon after ``cancelled`` returns True."""
+        number, run = len(self.runs), source.run(encoder, kind, self.folder)
+        self.runs.append(run)
+        return completed_cases(run, lambda so_far: self.progress(so_far.of_passes(number, PASSES)), self.cancelled)
+
+    def forget(self) -> None:
+        """Remove what was saved to continue from."""
+        for run in self.runs:
+            run.forget()
+
+
+@dataclass(frozen=True)
+class ReplacedStudy:
+    """The facts that are known before heads are replaced: the model, the corpus, and which of it can be read;
+    ``settings``: those of :class:`Replacing`."""
+
+    encoder: Encoder
+    source: Readable
+    passes: Passes
+    texts: ReadTexts
+    settings: tuple[int, tuple[tuple[Head, ...], ...], Numbers, Weights, tuple[int, ...]]
+
+    @classmethod
+    def of(
+        cls,
+        recipes: Recipes,
+        corpus: Source,
+        model: ModelOrName | None,
+        most: int,
+        client: Client | None = None,
+        passes: Passes | None = None,
+    ) -> ReplacedStudy:
+        """Open the model and the corpus, and take the mean outputs, in all ``passes`` but the last. Raises as
+        :func:`ablate_recipes`."""
+        passes = passes or Passes()
+        check_most(most)
+        source, shares = readable(corpus, client), shares_of(recipes)
+        corpora_of(recipes, source.corpus)
+        encoder = as_measured(recipes.facts, model)
+        check_shape(encoder, recipes)
+        texts = ReadTexts.of(encoder, source, most, partial(passes.cases, encoder, source))
+        means = means_of_sums(encoder, passes.cases(encoder, source, OutputSums(texts.step, LONGEST)))
+        order = best_first(recipes, encoder.heads)
+        parts = tuple(tuple(order[: max(1, round(part * len(order)))]) for part in PARTS)
+        return cls(encoder, source, passes, texts, (texts.step, parts, shares, means, texts.unread))
+
+    @property
+    def counts(self) -> list[int]:
+        """How many heads are in each part."""
+        return [*map(len, self.settings[1])]
+
+    def cases(self, kind: Replacing) -> Cases:
+        """Return the cases of a kind, in the last pass. Raises Cancelled."""
+        return self.passes.cases(self.encoder, self.source, kind)
 
 
 def best_first(recipes: Recipes, heads: int) -> list[Head]:
@@ -210,15 +350,12 @@ def _roles_right(
 ) -> Counts:
     """[variant]: in how many cases the heads with roles are right while those of each variant are off."""
     weights = encoder.last_states(text.pieces, ablation.replacing(off, by), len(off))[1].fetched()
-    return np.array([_right(text, weights[:, :, at], roles, encoder.heads) for at in range(len(off))])
-
-
-def _right(text: RuleText, weights: Weights, roles: Sequence[Finding], heads: int) -> int:
-    flat = weights.reshape(-1, *weights.shape[2:])
-    pointed = pointers(word_block(flat, text.pieces.words))
-    return sum(
-        arc.right for role in roles for arc in arcs(text.sentence, pointed, role.head.place(heads), *_relation(role))
-    )
+    counts = []
+    for at in range(len(off)):
+        pointed = pointers(word_block(weights[:, :, at].reshape(-1, *weights.shape[3:]), text.pieces.words))
+        places = [(role.head.place(encoder.heads), *_relation(role)) for role in roles]
+        counts.append(sum(arc.right for place in places for arc in arcs(text.sentence, pointed, *place)))
+    return np.array(counts)
 
 
 def _cases(text: RuleText, role: Finding) -> list[int]:
@@ -239,18 +376,17 @@ def _relation(role: Finding) -> tuple[str, str]:
 
 def _questions(encoder: Encoder, text: RuleText) -> Iterator[tuple[RuleText, Question]]:
     """The sentence with each anaphoric pronoun masked, and the question for it; none if the model has no answer."""
-    mask = encoder.vocabulary.mask_token
-    if mask is None or encoder.causal:
+    if encoder.vocabulary.mask_token is None or encoder.causal:
         return
     try:
         word_head(encoder)
     except ModelUnsupported:
         return
     for word in anaphoric(text.sentence):
-        at, words = text.pieces.words.index(word), text.sentence.words
-        masked = (*words[:word], words[word]._replace(form=str(mask)), *words[word + 1 :])
+        words = text.sentence.words
+        forms, question = masked_word(encoder, text.pieces, text.sentence.forms, word)
+        masked = (*words[:word], words[word]._replace(form=forms[word]), *words[word + 1 :])
         sentence = dataclasses.replace(text.sentence, words=masked)
-        question = Question(MASK, at, words[word].form, text.pieces.ids[at], places=(at,))
         yield RuleText(sentence, encoder.read_words(sentence.forms), text.causal), question
 
 

@@ -28,8 +28,8 @@ from mha_viz.analysis.syntax import cases, gold
 from mha_viz.corpus.excerpts import SentenceSpan, excerpts
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.errors import Cancelled, CorpusError
-from mha_viz.models.cores import MOST, pass_lock
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.cores import MOST, pass_lock
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.measures import PROFILE, SumKind, Texts, counts
 from mha_viz.study.plan import BATCH
 from mha_viz.study.sums import LEFT_OUT, PASSES, Array, Sums, first_sentences, read
@@ -60,6 +60,10 @@ class Progress(NamedTuple):
     def fraction(self) -> float:
         """The fraction that is done, 0 to 1."""
         return self.done / self.total if self.total else 1.0
+
+    def of_passes(self, number: int, passes: int) -> Progress:
+        """Return the progress over all ``passes`` of the same length, of the one with this number, from 0."""
+        return self._replace(done=number * self.total + self.done, total=passes * self.total)
 
 
 def study(

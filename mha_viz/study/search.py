@@ -9,33 +9,42 @@ part are stored, so that memory does not grow with the corpus.
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from mha_viz.analysis.links import Conditions, Link, Search, coincides
 from mha_viz.analysis.syntax import pointers
 from mha_viz.attention import AnyHead, Head
-from mha_viz.corpus.sources import Source, open_corpus
-from mha_viz.corpus.treebank import Corpus, Gap, Sentence
-from mha_viz.errors import CorpusError, SettingError
-from mha_viz.models import catalog
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, one_stack
-from mha_viz.study.pointers import word_blocks
+from mha_viz.corpus.sources import Source
+from mha_viz.errors import SettingError
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
+from mha_viz.study.cases import CaseKind, Cases, NumberedSentence, Readable, completed_cases
+from mha_viz.study.plan import TOGETHER, word_blocks
+from mha_viz.study.readers import readable
 from mha_viz.study.run import Progress
 
-__all__ = ["Conditions", "Link", "Search", "search", "searching"]
+if TYPE_CHECKING:
+    from distributed import Client
 
-PART = 400  # sentences that are read before the next ones are split into pieces
+__all__ = ["Conditions", "Link", "Search", "Searching", "search_links"]
+
+FORMAT = 1  # version of the cases on disk
+ALL_LINKS, MATCHING = ("links",), ("sentences",)  # what is counted besides matches, which have four LABELS
+LABELS = 4
 MOST = 20  # links that are listed by default
 MOST_LISTED = 10_000
 
 
-def search(
+@with_bar("sentences")
+def search_links(
     corpus: Source,
     head: AnyHead,
     model: ModelOrName = catalog.DEFAULT,
@@ -53,79 +62,125 @@ def search(
     governor_pos: str = "",
     most: int = MOST,
     device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: OrBar[Progress] = False,
+    client: Client | None = None,
 ) -> Search:
-    """The sentences of a corpus where a head has its strongest links, with counts of all of them.
+    """Find the sentences of a corpus where a head has its strongest links, and count all of them.
 
-    ``corpus`` and ``model`` are as for ``profile``; ``head`` is a name such as "L3H1". The conditions are those of
-    :class:`Conditions`. ``most``: the number of sentences to list, one link per sentence; ``progress`` is called after
-    each part of the corpus with ``done`` and ``total`` sentences.
+    Words and parts of speech are compared ignoring case, and "nsubj" includes "nsubj:pass". An empty condition accepts
+    anything.
 
-    Raises CorpusError, also if the corpus lacks the annotation that a condition needs; UnknownHead; ModelError's
-    family.
+    Args:
+        corpus: as for :func:`mha_viz.profile`.
+        head: such as "L3H1".
+        model: as for :func:`mha_viz.profile`.
+        query_word: the word where the link begins.
+        query_pos: its part of speech.
+        query_relation: its relation to its syntactic head.
+        key_word: the word where the link ends.
+        key_pos: its part of speech.
+        key_relation: its relation to its syntactic head.
+        relation: that of a dependent and its head, the governor, which the link joins, in either direction.
+        dependent_word: the dependent, in such a link.
+        dependent_pos: its part of speech.
+        governor_word: the governor, in such a link.
+        governor_pos: its part of speech.
+        most: the number of sentences to list, one link per sentence.
+        device: as for :func:`mha_viz.load`, where ``model`` is a name.
+        resume: a folder for the links, from which a call that was stopped continues.
+        progress: True for a bar, or a function that is called after each part of the corpus with ``done`` and ``total``
+            sentences.
+        client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    >>> mv.search("grammar", "L1H2", "toy", relation="nsubj", dependent_pos="PRON").table()["query"][0]
+    Returns the links and the counts (:class:`mha_viz.analysis.links.Search`). Raises CorpusError, also if the corpus
+    lacks the annotation that a condition needs; UnknownHead; ModelError's family.
+
+    >>> mv.roles.search_links("grammar", "L1H2", "toy", relation="nsubj", dependent_pos="PRON").table()["query"][0]
     'They'
     """
     values = (query_word, query_pos, query_relation, key_word, key_pos, key_relation, relation)
     conditions = Conditions(*values, dependent_word, dependent_pos, governor_word, governor_pos)
-    source = open_corpus(corpus)
-    encoder = one_stack(model, device)
-    *_, last = _reported(searching(encoder, source, head, conditions, most), progress)
-    return last
+    folder = None if resume is None else Path(resume)
+    searching = Searching(one_stack(model, device), readable(corpus, client), head, conditions, most, folder)
+    completed_cases(searching.run, called(progress))
+    result = searching.result()
+    searching.run.forget()
+    return result
 
 
-def _reported(parts: Iterator[Search], progress: Callable[[Progress], None] | None) -> Iterator[Search]:
-    for part in parts:
-        if progress is not None:
-            progress(Progress(part.sentences_read, part.sentences))
-        yield part
+@dataclass(frozen=True)
+class LinkCases(CaseKind):
+    """The links of one head that meet ``conditions``: a case for the strongest one of each sentence, its weight, query
+    and key, of which the ``most`` strongest are kept. ``counts``: matches by part of speech of query and key, relation
+    and direction; all links that were read; and the sentences with a match."""
 
+    size: ClassVar[int] = TOGETHER
+    head: Head
+    conditions: Conditions
+    most: int
 
-def searching(
-    encoder: Encoder, corpus: Corpus | Gap, head: AnyHead, conditions: Conditions, most: int = MOST
-) -> Iterator[Search]:
-    """The result so far, after each part of a corpus; the last one is complete. Raises the errors of :func:`search`."""
-    if isinstance(corpus, Gap):
-        raise CorpusError(f"{corpus.name} is a GAP table, which has no sentences.", "Give a treebank or text.")
-    if not 1 <= most <= MOST_LISTED:
-        raise SettingError(f"most is {most}.", f"List 1 to {MOST_LISTED:,} sentences.")
-    chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
-    conditions.check(corpus)
-    return _searching(encoder, corpus, chosen, conditions, most)
+    def definition(self, offset: int) -> list[object]:
+        """Return the head, the conditions and the number."""
+        return [FORMAT, "links", self.step, self.head, self.conditions, self.most, offset]
 
-
-def _searching(encoder: Encoder, corpus: Corpus, head: Head, conditions: Conditions, most: int) -> Iterator[Search]:
-    links: list[Link] = []
-    counts: Counter[tuple[str, str, str, str]] = Counter()
-    read = matches = matching = 0
-    for start in range(0, len(corpus.sentences), PART):
-        part = corpus.sentences[start : start + PART]
-        for number, sentence, best, weights in _pointed(encoder, dataclasses.replace(corpus, sentences=part), head):
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Those of the sentences that can be read and have at least two words."""
+        cases = Cases(read=len(numbered))
+        for place, block in word_blocks(encoder, [sentence for _, sentence in numbered], self.head):
+            (number, sentence), best = numbered[place], pointers(block).row[0]
             words = np.arange(len(best))
-            chosen = words[conditions.mask(sentence)[words, best]]
-            read += len(best)
-            matches += len(chosen)
-            matching += bool(len(chosen))
+            weights = block[0, words, best].astype(np.float64).round(4)
+            chosen = words[self.conditions.mask(sentence)[words, best]]
+            cases.counts[ALL_LINKS] += len(best)
             for query in chosen.tolist():
                 key = int(best[query])
                 ends = sentence.words[query].upos, sentence.words[key].upos
-                counts[*ends, *coincides(sentence, query, key)] += 1
+                cases.counts[*ends, *coincides(sentence, query, key)] += 1
             if len(chosen):
                 query = int(chosen[weights[chosen].argmax()])
-                links.append(Link(float(weights[query]), start + number, query, int(best[query]), sentence))
-        links = sorted(links, key=lambda link: (-link.weight, link.number))[:most]
-        done = min(start + PART, len(corpus.sentences))
-        totals = matches, read, matching, done, len(corpus.sentences)
-        yield Search(encoder.name, head, corpus.name, conditions, tuple(links), *totals, dict(counts))
+                cases.counts[MATCHING] += 1
+                cases.cases.append(np.array([weights[query], query, best[query]]))
+                cases.units.append((sentence.document, number))
+        return cases
+
+    def reduced(self, cases: Cases) -> Cases:
+        """Keep the strongest, among equal ones the first."""
+        pairs = zip(cases.cases, cases.units, strict=True)
+        kept = sorted(pairs, key=lambda pair: (-pair[0][0], pair[1][1]))[: self.most]
+        return replace(cases, cases=[case for case, _ in kept], units=[unit for _, unit in kept])
 
 
-def _pointed(
-    encoder: Encoder, corpus: Corpus, head: Head
-) -> Iterator[tuple[int, Sentence, npt.NDArray[np.intp], npt.NDArray[np.float64]]]:
-    """For each sentence that can be read and has at least two words: its number, the sentence, and [word] the word that
-    each word points at and the weight, to four digits."""
-    for number, block in word_blocks(encoder, corpus, head):
-        best = pointers(block).row[0]
-        strength = block[0, np.arange(len(best)), best].astype(np.float64).round(4)
-        yield number, corpus.sentences[number], best, strength
+class Searching:
+    """A search, whose ``run`` reads the corpus; there is a result for the sentences read so far. ``folder``: where it
+    is saved, and from which the same search continues. Raises the errors of :func:`search_links`."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        source: Readable,
+        head: AnyHead,
+        conditions: Conditions,
+        most: int = MOST,
+        folder: Path | None = None,
+    ) -> None:
+        if not 1 <= most <= MOST_LISTED:
+            raise SettingError(f"most is {most}.", f"List 1 to {MOST_LISTED:,} sentences.")
+        chosen = Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name)
+        conditions.check(source.corpus, source.relations)
+        self._encoder, self._source, self._kind = encoder, source, LinkCases(1, chosen, conditions, most)
+        self.run = source.run(encoder, self._kind, folder)
+
+    def result(self) -> Search:
+        """Return the result so far, which is complete once all sentences are read."""
+        cases, kind = self.run.cases, self._kind
+        numbers = sorted(number for _, number in cases.units)
+        sentences = dict(zip(numbers, self._source.sentences(numbers), strict=True))
+        links = tuple(
+            Link(float(weight), number, int(query), int(key), sentences[number])
+            for (weight, query, key), (_, number) in zip(cases.cases, cases.units, strict=True)
+        )
+        counts = {labels: count for labels, count in cases.counts.items() if len(labels) == LABELS}
+        totals = sum(counts.values()), cases.counts[ALL_LINKS], cases.counts[MATCHING], cases.read, self._source.count
+        name = self._source.corpus.name
+        return Search(self._encoder.name, kind.head, name, kind.conditions, links, *totals, counts)

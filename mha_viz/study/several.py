@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mha_viz.analysis.places import check_places, folder_for
-from mha_viz.analysis.profile import Profile, profile_of
+from mha_viz.analysis.profile import Profile, check_places, folder_for, profile_of
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import PROFILE, ExportError, SettingError, check_each
 from mha_viz.files import make_folder, whole_file
 from mha_viz.files.tables import as_csv
-from mha_viz.models.loading import ModelOrName, name_of, one_stack
+from mha_viz.models.reading.loading import ModelOrName, name_of, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.plan import BATCH
 from mha_viz.study.profiling import Engine, engine_of, measure
 from mha_viz.study.run import Progress
@@ -22,36 +22,45 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-__all__ = ["profiles", "side_by_side"]
+__all__ = ["profile_all", "side_by_side"]
 
 ROLE = ["layer", "head", "role", "detail"]
 TOGETHER = "profiles.csv"
 
 
-def profiles(
+@with_bar("of the text")
+def profile_all(
     corpora: Sequence[Source],
     models: Sequence[ModelOrName],
     *,
     out: str | os.PathLike[str] | None = None,
     batch: int = BATCH,
     device: str = "cpu",
-    progress: Callable[[Progress], None] | None = None,
+    progress: OrBar[Progress] = False,
     client: Client | None = None,
 ) -> list[Profile]:
-    """The profile of every model on every corpus, the corpora of one model after the other.
+    """Measure the profile of every model on every corpus.
 
-    ``corpora`` and ``models`` are lists of what :func:`mha_viz.profile` takes; snapshots of a training count as models,
-    such as "toy@400". ``out``: a folder that gets a folder ``MODEL/CORPUS`` for each profile, and ``profiles.csv``, the
-    table of :func:`side_by_side`. The other arguments and the errors are those of ``profile``; SettingError if a list
-    is empty.
+    Args:
+        corpora: a list of what :func:`mha_viz.profile` takes.
+        models: a list of what it takes; snapshots of a training count as models, such as "toy@400".
+        out: a folder that gets a folder ``MODEL/CORPUS`` for each profile, and ``profiles.csv``, the table of
+            :func:`side_by_side`.
+        batch: as for :func:`mha_viz.profile`.
+        device: as for :func:`mha_viz.load`, where a model is a name.
+        progress: as for :func:`mha_viz.profile`.
+        client: as there.
 
-    >>> [p.model for p in mv.profiles(["grammar"], ["toy@0", "toy@100"])]
+    Returns the profiles, the corpora of one model after the other. Raises as :func:`mha_viz.profile`, and SettingError
+    if a list is empty.
+
+    >>> [p.model for p in mv.roles.profile_all(["grammar"], ["toy@0", "toy@100"])]
     ['toy@0', 'toy@100']
     """
     if any(isinstance(given, str) or not isinstance(given, Collection) or not given for given in (corpora, models)):
         raise SettingError("Corpora and models are lists.", 'Give a list of each, as in ["grammar"].')
     engine, folder = engine_of(client, batch), None if out is None else Path(out)
-    measured = _measured(engine, corpora, models, folder, device, progress or (lambda _: None))
+    measured = _measured(engine, corpora, models, folder, device, called(progress))
     results = [profile_of(profile.files()) for profile in measured]
     if folder is not None:
         write_together(results, folder)
@@ -97,7 +106,7 @@ def side_by_side(measured: Sequence[Profile]) -> pd.DataFrame:
 
     check_each(measured, Profile, *PROFILE)
     if not measured:
-        raise SettingError("No profile was given.", "Give two or more: mv.side_by_side([first, second]).")
+        raise SettingError("No profile was given.", "Give two or more: mv.roles.side_by_side([first, second]).")
     columns = [
         profile.tables["candidates"].set_index(ROLE)["score"].rename(f"{profile.model} on {profile.corpus}")
         for profile in measured

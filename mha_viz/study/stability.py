@@ -7,17 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from mha_viz.analysis.described import average_shares, shares_of
 from mha_viz.analysis.recipe_tables import HEADINGS, STABILITY, Recipes
 from mha_viz.analysis.rules import NAMES, Numbers
+from mha_viz.analysis.shipped import average_shares, shares_of
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import SettingError
 from mha_viz.model_names import short_name
-from mha_viz.models.loading import ModelOrName, as_measured
+from mha_viz.models.reading.loading import ModelOrName, as_measured
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.recipes import MOST, check_most, check_shape, chosen_on
 from mha_viz.study.run import Progress
 
 
+@with_bar("of the sentences")
 def compare_recipes(
     recipes: Recipes,
     other: Source | Recipes,
@@ -25,20 +27,29 @@ def compare_recipes(
     *,
     most: int = MOST,
     device: str = "cpu",
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: OrBar[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Recipes:
-    """The recipes with how alike those from another corpus are, in the table ``stability``: one row per head and
-    corpus.
+    """Compare recipes with those from another corpus.
 
-    ``other``: the corpus, on which recipes are chosen as :func:`mha_viz.recipes` does, without measuring what they
-    explain; or recipes of the same model that were chosen before. Shares are averaged over the classes of query word,
-    as often as each occurs in the corpus of ``recipes``. ``overlap``: Σ_r min(β_r, β'_r), 1 for equal shares; ``rule``
-    and ``other_rule``: those with the largest shares, and whether they are the ``same``; ``rules_in_common``: of the
-    rules of either, the share that both have. The other arguments and the errors are those of
-    :func:`mha_viz.recipes`; SettingError for recipes of another model.
+    Shares are averaged over the classes of query word, as often as each occurs in the corpus of ``recipes``.
 
-    >>> both = mv.compare_recipes(mv.open_recipes("toy"), mv.open_recipes("toy"))
+    Args:
+        recipes: from :func:`mha_viz.recipes.fit` or :func:`mha_viz.recipes.load`.
+        other: the corpus, on which recipes are chosen as :func:`mha_viz.recipes.fit` does, without measuring what they
+            explain; or recipes of the same model that were chosen before.
+        model: as for :func:`mha_viz.profile`, by default that of ``recipes``.
+        most: how many sentences of the corpus are read, as for :func:`mha_viz.recipes.fit`.
+        device: as for :func:`mha_viz.load`, where the model is loaded.
+        progress: as for :func:`mha_viz.recipes.fit`.
+        cancelled: as there.
+
+    Returns the recipes with the table ``stability``, one row per head and corpus. ``overlap``: Σ_r min(β_r, β'_r), 1
+    for equal shares; ``rule`` and ``other_rule``: those with the largest shares, and whether they are the ``same``;
+    ``rules_in_common``: of the rules of either, the share that both have. Raises as :func:`mha_viz.recipes.fit`, and
+    SettingError for recipes of another model.
+
+    >>> both = mv.recipes.compare(mv.recipes.load("toy"), mv.recipes.load("toy"))
     >>> both.tables["stability"][["overlap", "same"]].mean().tolist()
     [1.0, 1.0]
     """
@@ -52,7 +63,7 @@ def compare_recipes(
     else:
         encoder = as_measured(recipes.facts, model, device)
         check_shape(encoder, recipes)
-        corpus, theirs = chosen_on(encoder, other, most, progress, cancelled)
+        corpus, theirs = chosen_on(encoder, other, most, called(progress), cancelled)
     return _with(recipes, corpus, theirs)
 
 

@@ -26,7 +26,7 @@ from mha_viz.corpus.excerpts import SentenceSpan
 from mha_viz.corpus.treebank import Corpus, Gap, Sentence
 from mha_viz.heads import every_head
 from mha_viz.model_names import display_name_of
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.gap import nearest_name
 from mha_viz.study.measures import Pass
 from mha_viz.study.sums import PASSES, Sums
@@ -117,7 +117,12 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         trained["coreference_chosen"] = _frame("coreference_chosen", _coreference_chosen(measured, heads))
     trained |= _role_tables(measured, measured.trained, syntax, heads, measured.untrained)
     trained |= with_q(trained, "candidates", "roles")
-    trained |= _evidence(measured.sums, trained, heads)
+    if measured.sums.selection is not None:
+        columns = ["layer", "head", "role", "detail"]
+        both = pd.concat([trained[name][columns] for name in ("candidates", "roles")]).drop_duplicates()
+        lines = evidence.lines(measured.sums.selection, heads, both.itertuples(index=False))
+        cases = _frame("evidence", lines).sort_values(["layer", "head"], kind="stable", ignore_index=True)
+        trained["evidence"] = cases
     if measured.untrained is None:
         return trained, {}
     untrained = _pass_tables(measured.untrained, heads, measured)
@@ -125,16 +130,6 @@ def tables(measured: Measured, encoder: Encoder) -> tuple[dict[str, pd.DataFrame
         syntax = dataclasses.replace(syntax, **_of_heads(measured.untrained), untrained=None)
     untrained |= _role_tables(measured, measured.untrained, syntax, heads, None)
     return trained, {name: table for name, table in untrained.items() if name in UNTRAINED}
-
-
-def _evidence(sums: Sums, roles_of_heads: dict[str, pd.DataFrame], heads: list[Head]) -> dict[str, pd.DataFrame]:
-    """The cases recorded for each role and candidate."""
-    if sums.selection is None:
-        return {}
-    columns = ["layer", "head", "role", "detail"]
-    both = pd.concat([roles_of_heads[name][columns] for name in ("candidates", "roles")]).drop_duplicates()
-    lines = evidence.lines(sums.selection, heads, both.itertuples(index=False))
-    return {"evidence": _frame("evidence", lines).sort_values(["layer", "head"], kind="stable", ignore_index=True)}
 
 
 def _annotations(corpus: Corpus | Gap) -> tuple[bool, bool]:

@@ -6,59 +6,76 @@ The pronoun is masked, and the answer is right when the most probable word is th
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
-from mha_viz.corpus.treebank import Sentence
-from mha_viz.models.encoder import Encoder
-from mha_viz.request import MASK, Question, Request
-from mha_viz.study.corpus_effects import anaphoric
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.request import Request
+from mha_viz.study.cases import CaseKind, Cases, NumberedSentence, RunHere, completed_cases
+from mha_viz.study.corpus_effects import anaphoric, masked_word
 from mha_viz.study.effects import values_without
+from mha_viz.study.run import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
+FORMAT = 1  # version of the cases on disk
 HEADING = ("off", "n", "correct", "accuracy", "baseline")
 
 
+@dataclass(frozen=True)
+class AnswerCases(CaseKind):
+    """The answers at masked pronouns that have an earlier mention: a case for each, [variant] 1 where it is right, with
+    the heads of each variant ``off``. ``counts``: the pronouns."""
+
+    off: tuple[tuple[Head, ...], ...]
+
+    def definition(self, offset: int) -> list[object]:
+        """Return the heads."""
+        return [FORMAT, "answers", self.step, self.off, offset]
+
+    def cases(self, encoder: Encoder, numbered: Sequence[NumberedSentence]) -> Cases:
+        """Those of some sentences."""
+        cases = Cases(read=len(numbered))
+        for number, sentence in numbered:
+            for word in anaphoric(sentence):
+                masked, question = masked_word(encoder, encoder.read_words(sentence.forms), sentence.forms, word)
+                values = values_without(encoder, self.off, Request(question=question, words=masked))
+                cases.cases.append((values.argmax(axis=1) == question.piece).astype(float))
+                cases.units.append((sentence.document, number))
+                cases.counts[sentence.forms[word].lower(),] += 1
+        return cases
+
+
 def without_heads(
-    encoder: Encoder, seed: int, sentences: int = 500, progress: Callable[[int, int], None] = lambda done, total: None
+    encoder: Encoder,
+    seed: int,
+    sentences: int = 500,
+    progress: Callable[[Progress], None] = lambda _: None,
+    folder: Path | None = None,
 ) -> pd.DataFrame:
     """The accuracy at masked pronouns of newly sampled sentences: with all heads on, without each head, and without
-    each whole layer; one row each, as HEADING. The baseline is the most frequent pronoun; NaN when there is no case."""
+    each whole layer; one row each, as HEADING. The baseline is the most frequent pronoun; NaN when there is no case.
+    ``folder``: where answers are saved, and from which a call that was stopped continues."""
     import pandas as pd
 
     layers = [[Head(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
     alone = {str(head): (head,) for heads in layers for head in heads}
     off = {"none": ()} | alone | {f"layer {layer}": tuple(heads) for layer, heads in enumerate(layers)}
-    correct, forms = np.zeros(len(off), np.int64), Counter[str]()
-    corpus = grammar.corpus(sentences, seed)
-    for done, sentence in enumerate(corpus.sentences, 1):
-        for word in anaphoric(sentence):
-            correct += _right(encoder, sentence, word, list(off.values()))
-            forms[sentence.forms[word].lower()] += 1
-        progress(done, len(corpus.sentences))
-    n = forms.total()
-    baseline = forms.most_common(1)[0][1] / n if n else np.nan
+    run = RunHere(encoder, grammar.corpus(sentences, seed), AnswerCases(1, tuple(off.values())), folder=folder)
+    cases = completed_cases(run, progress)
+    run.forget()
+    n = len(cases.cases)
+    correct = np.sum(cases.cases, axis=0).astype(np.int64) if n else np.zeros(len(off), np.int64)
+    baseline = cases.counts.most_common(1)[0][1] / n if n else np.nan
     rows = [
         (name, n, right, right / n if n else np.nan, baseline)
         for name, right in zip(off, correct.tolist(), strict=True)
     ]
     return pd.DataFrame(rows, columns=list(HEADING))
-
-
-def _right(encoder: Encoder, sentence: Sentence, word: int, off: list[tuple[Head, ...]]) -> np.ndarray:
-    """[variant]: 1 where the most probable word is the masked pronoun."""
-    read = encoder.read_words(sentence.forms)
-    at = read.words.index(word)
-    mask = str(encoder.vocabulary.mask_token)
-    masked = (*sentence.forms[:word], mask, *sentence.forms[word + 1 :])
-    question = Question(MASK, at, sentence.forms[word], read.ids[at], places=(at,))
-    values = values_without(encoder, off, Request(question=question, words=masked))
-    is_right: np.ndarray = (values.argmax(axis=1) == question.piece).astype(np.int64)
-    return is_right

@@ -14,8 +14,8 @@ from mha_viz.analysis.syntax import DIRECTIONS, RelationRow, Relations, gold
 from mha_viz.attention import Head
 from mha_viz.corpus import grammar
 from mha_viz.corpus.treebank import Corpus
-from mha_viz.models import snapshots
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.getting import snapshots
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.study.measures import Pass
 from mha_viz.study.run import one_pass
 from mha_viz.study.sums import PASSES

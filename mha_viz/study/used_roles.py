@@ -4,7 +4,8 @@ corpus."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mha_viz.analysis.corpus_effects import CorpusEffect
@@ -16,17 +17,20 @@ from mha_viz.attention import Head
 from mha_viz.corpus.sources import Source
 from mha_viz.errors import PROFILE, CorpusError, SettingError, check_kind
 from mha_viz.model_names import short_name
-from mha_viz.models.loading import AnyModel, as_measured
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import AnyModel, as_measured
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.request import METHODS, Request
+from mha_viz.study.cases import Readable
 from mha_viz.study.corpus_effects import (
     COREFERENCE,
     FROM_CORPUS,
     MOST,
-    Averages,
     EffectSettings,
     Measurement,
+    TokenChanges,
 )
-from mha_viz.study.over_corpus import measurements
+from mha_viz.study.readers import readable
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,7 +45,8 @@ class _Role(NamedTuple):
     direction: str
 
 
-def used_roles(
+@with_bar("of the cases")
+def ablate_roles(
     profile: Profile,
     corpus: Source,
     model: AnyModel | None = None,
@@ -51,18 +56,30 @@ def used_roles(
     means: Source | None = None,
     recipes: Recipes | None = None,
     device: str = "cpu",
-    progress: Callable[[float], None] = lambda _: None,
+    resume: Path | None = None,
+    progress: OrBar[float] = False,
     client: Client | None = None,
 ) -> Profile:
-    """The profile with a table ``used``: for each of its roles of syntax and coreference, what switching the head off
-    does to the words that it attends from, compared with every other head of its layer without the role, over a corpus.
+    """Measure which roles are used: what switching their heads off does to the words that they attend from.
 
-    ``model``: its encoder, if already loaded. ``method``, ``most``, ``means``, ``recipes``, ``device`` and ``client``
-    are as for ``effect``; ``progress`` is called with the share that is done. A role without a case in the corpus has
-    no row.
+    Each head is compared with every other head of its layer without the role, over a corpus.
 
-    Raises CorpusError if no role can be measured, SettingError for a model that is not the profile's, and as
-    ``effect``.
+    Args:
+        profile: its roles of syntax and coreference are measured.
+        corpus: as for :func:`mha_viz.profile`.
+        model: the encoder of the profile, if already loaded.
+        method: as for :func:`mha_viz.corpus_ablation_effects`.
+        most: as there.
+        means: what the means are over, or random sentences are from, another corpus in place of this one.
+        recipes: as for :func:`mha_viz.ablate`.
+        device: as for :func:`mha_viz.load`, where the model is loaded.
+        resume: a folder for the cases, from which a call that was stopped continues.
+        progress: True for a bar, or a function that is called with the share that is done, 0 to 1.
+        client: as for :func:`mha_viz.corpus_ablation_effects`.
+
+    Returns the profile with a table ``used``; a role without a case in the corpus has no row. Raises CorpusError if no
+    role can be measured, SettingError for a model that is not the profile's, and as
+    :func:`mha_viz.corpus_ablation_effects`.
     """
     import pandas as pd
 
@@ -73,23 +90,43 @@ def used_roles(
             f"The profile is of {short_name(profile.model)}, not of {short_name(encoder.name)}.",
             "Give the model of the profile.",
         )
-    opened, measure = measurements(encoder, corpus, client, {profile.facts["sha256"]: profile.corpus})
-    roles = _roles(profile.findings())
-    rows: list[tuple[object, ...]] = []
-    averages: Source | Averages | None = means
-    for number, (role, heads) in enumerate(roles.items()):
-        request, words = Request(off=tuple(heads), method=method), (role.relation, role.direction, ())
-        run = measure(EffectSettings(request, *words, most, averages, recipes))
-        for done in run.sentences():
-            progress((number + done.done / done.total) / len(roles))
-        averages = run.averages if method in FROM_CORPUS else None
-        rows += _rows(role, run)
+    source = _named(readable(corpus, client), profile)
+    settings = EffectSettings(Request(method=method), most=most, means=means, recipes=recipes)
+    runs = [*_measured(encoder, source, _roles(profile.findings()), settings, resume, called(progress))]
+    rows = [row for role, run in runs for row in _rows(role, run)]
     if not rows:
-        raise CorpusError(
-            f"No role of this profile can be measured on {opened.name}.", "Give a treebank with the same relations."
-        )
+        problem = f"No role of this profile can be measured on {source.corpus.name}."
+        raise CorpusError(problem, "Give a treebank with the same relations.")
+    for _, run in runs:
+        run.forget()
     table = pd.DataFrame(rows, columns=list(HEADINGS["used"])).sort_values(["layer", "head"], kind="stable")
     return dataclasses.replace(profile, tables={**profile.tables, "used": table.reset_index(drop=True)})
+
+
+def _measured(
+    encoder: Encoder,
+    source: Readable,
+    roles: Mapping[_Role, Sequence[Head]],
+    settings: EffectSettings,
+    folder: Path | None,
+    progress: Callable[[float], None],
+) -> Iterator[tuple[_Role, Measurement]]:
+    """Return the measurement of each role, all with the same mean outputs, or other sentences."""
+    states: TokenChanges = {}
+    for number, (role, heads) in enumerate(roles.items()):
+        request = dataclasses.replace(settings.request, off=tuple(heads))
+        of_role = settings._replace(request=request, relation=role.relation, direction=role.direction)
+        run = Measurement(encoder, source, of_role, states=states, folder=folder)
+        for done in run.sentences():
+            progress((number + done.done / done.total) / len(roles))
+        if settings.request.method in FROM_CORPUS:
+            settings = settings._replace(means=run.averages)
+        yield role, run
+
+
+def _named(source: Readable, profile: Profile) -> Readable:
+    """Return the corpus under the name that it has in the profile, if that is of it."""
+    return source.named(profile.corpus) if source.corpus.digest == profile.facts["sha256"] else source
 
 
 def _roles(findings: tuple[Finding, ...]) -> dict[_Role, list[Head]]:

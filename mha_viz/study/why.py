@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mha_viz.analysis.corpus_why import CorpusWhy, Gathered, cells
 from mha_viz.attention.shares import variation
-from mha_viz.corpus.sampling import choose_step, count_every, take_every
+from mha_viz.corpus.limits import choose_step, count_every, take_every
 from mha_viz.corpus.sources import Source, open_sentences
 from mha_viz.corpus.treebank import Corpus, Gap
-from mha_viz.models import catalog
-from mha_viz.models.cores import one_blas_thread
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import ModelOrName, one_stack
+from mha_viz.models.getting import catalog
+from mha_viz.models.reading.cores import one_blas_thread
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import ModelOrName, one_stack
+from mha_viz.process.progress import OrBar, called, with_bar
 from mha_viz.study.measures import DrawnTogether, ReadShard, Texts, plain_shard
 from mha_viz.study.recipes import check_most
 from mha_viz.study.run import Progress, sums_of
@@ -32,28 +33,37 @@ FORMAT = 2  # version of the sums and of how they are measured
 NAME = "why"  # of the sums
 
 
-def why_over(
+@with_bar("of the sentences")
+def explain_corpus_scores(
     corpus: Source,
     model: ModelOrName = catalog.DEFAULT,
     *,
     most: int = MOST,
     resume: str | os.PathLike[str] | None = None,
     device: str = "cpu",
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: OrBar[Progress] = False,
     cancelled: Callable[[], bool] = lambda: False,
     client: Client | None = None,
 ) -> CorpusWhy:
-    """By what each head finds its keys over a corpus: as :func:`mha_viz.why`, with 95 % intervals.
+    """Say by what each head finds its keys over a corpus, as :func:`mha_viz.explain_scores`, with 95 % intervals.
 
-    ``corpus``, ``model``, ``device`` and ``client`` are as for ``profile``; ``most``: how many sentences are read, at
-    most: of N, every ⌈N / most⌉-th. Annotation is not needed. A sentence counts by the variance of its scores, as
-    queries do on one text. ``resume``: a folder for intermediate sums, from which a stopped measurement continues.
-    ``progress`` is called as the work goes on; ``cancelled`` stops it in this process.
+    Annotation is not needed. A sentence counts by the variance of its scores, as queries do on one text.
 
-    Raises CorpusError, SettingError, ModelError's family, with the reason for families whose scores cannot be taken
-    apart; Cancelled soon after ``cancelled`` returns True; ClusterError.
+    Args:
+        corpus: as for :func:`mha_viz.profile`.
+        model: as there.
+        most: how many sentences are read, at most: of N, every ⌈N / most⌉-th.
+        resume: a folder for intermediate sums, from which a stopped measurement continues.
+        device: as for :func:`mha_viz.load`, where ``model`` is a name.
+        progress: True for a bar, or a function that is called as the work goes on.
+        cancelled: returns True to stop the measurement in this process.
+        client: a Dask client, whose workers read the files, as for :func:`mha_viz.profile`.
 
-    >>> mv.why_over("repeats", "repeater", most=5).arrows().iloc[0][["from", "side"]].tolist()
+    Returns the shares (:class:`mha_viz.analysis.corpus_why.CorpusWhy`). Raises CorpusError, SettingError, ModelError's
+    family, with the reason for families whose scores cannot be taken apart; Cancelled soon after ``cancelled`` returns
+    True; ClusterError.
+
+    >>> mv.explain_corpus_scores("repeats", "repeater", most=5).arrows().iloc[0][["from", "side"]].tolist()
     ['L0H0', 'key']
     """
     check_most(most)
@@ -62,12 +72,12 @@ def why_over(
         from mha_viz.study.cluster.engine import OnCluster  # without Dask, this process measures
 
         cluster = OnCluster(client)
-        return on_cluster(cluster, cluster.open(corpus), encoder, most, folder, progress)
+        return on_cluster(cluster, cluster.open(corpus), encoder, most, folder, called(progress))
     read = open_sentences(corpus)
     step = choose_step(len(read.sentences), most)
     documents = [sentence.document for sentence in take_every(step, read.sentences)]
     kind = _kind(encoder, documents, step)
-    sums = sums_of([encoder], read, kind, resume=folder, progress=progress, cancelled=cancelled)
+    sums = sums_of([encoder], read, kind, resume=folder, progress=called(progress), cancelled=cancelled)
     return _result(encoder, read.name, step, documents, sums)
 
 
@@ -79,7 +89,7 @@ def on_cluster(
     folder: Path | None,
     progress: Callable[[Progress], None],
 ) -> CorpusWhy:
-    """The same, of a corpus that the cluster has opened, by its workers. Raises the errors of :func:`why_over`."""
+    """The same, of a corpus that the cluster has opened, by its workers. Raises as :func:`explain_corpus_scores`."""
     spans = [span for part in layout.parts for span in part.documents]
     step = choose_step(layout.sentences, most)
     documents = take_every(step, [name for name, count in spans for _ in range(count)])

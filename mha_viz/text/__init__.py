@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from mha_viz.text.alignment import Alignment, align
 from mha_viz.text.characters import clean, is_punctuation, visible
-from mha_viz.text.grouping import from_names, from_offsets, tokenized
-from mha_viz.text.parsed import parse_text
 from mha_viz.text.pieces import UNKNOWN, Piece, Spelling
-from mha_viz.text.tokens import Cut, Token, TokenizedText, WordPieces
+from mha_viz.text.tokens import Cut, Token, TokenizedText, WordPieces, from_names, from_offsets, parse_text, tokenized
 
 __all__ = [
     "UNKNOWN",

@@ -167,13 +167,8 @@ def _may_be_noun(word: str, before: str, shouts: bool) -> bool:
         return False
     if written.endswith("ing") and len(written) > 4:
         return of_noun
-    if _is_verb(written):
+    bases = (written, written.removesuffix("s"), written.removesuffix("es"), f"{written.removesuffix('ies')}y")
+    if written in _PAST or any(base in _VERBS for base in bases):  # verbs in -ed and -ing need no list
         return of_noun or last in _PREPOSITIONS
     is_predicate = last in _SUBJECTS or last in _AUXILIARIES or last in ("to", "not") or last.endswith("n't")
     return not is_predicate and (of_noun or not written.endswith(_ADJECTIVAL))
-
-
-def _is_verb(written: str) -> bool:
-    """Whether this is a form of a listed verb; those in -ed and -ing need no list."""
-    bases = (written, written.removesuffix("s"), written.removesuffix("es"), f"{written.removesuffix('ies')}y")
-    return written in _PAST or any(base in _VERBS for base in bases)

@@ -114,14 +114,9 @@ class Spelling(NamedTuple):
             continues = bool(self.blanks) or (is_open and (self.mark != CONTINUES or _after_mark(name) != name))
             count += not (continues and place != second_from)
             numbers.append(count)
-            is_open = self._is_open_after(name)
+            goes_on = self.mark == GOES_ON  # or the mark ends a word
+            is_open = self.mark == CONTINUES or (bool(self.mark) and name.endswith(self.mark) == goes_on)
         return numbers
-
-    def _is_open_after(self, name: str) -> bool:
-        """Tell whether the word of a piece may go on behind it."""
-        if self.mark == CONTINUES:
-            return True
-        return bool(self.mark) and name.endswith(self.mark) == (self.mark == GOES_ON)
 
     def bytes_of(self, name: str) -> bytes:
         """Return what a piece spells, in UTF-8, without its mark. Never empty."""

@@ -1,13 +1,25 @@
-"""The types: tokens, and a text as a model read it."""
+"""The types: tokens, and a text as a model read it; how pieces become one, and one that was stored is read back."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
+from mha_viz.errors import TextError, shorten_value
 from mha_viz.text.characters import is_punctuation, visible, without_blanks
-from mha_viz.text.pieces import UNKNOWN, Piece, drawn_texts, set_places
+from mha_viz.text.pieces import (
+    UNKNOWN,
+    WHOLE,
+    Piece,
+    Spelling,
+    drawn_texts,
+    number_words,
+    read_names,
+    read_offsets,
+    set_places,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +169,85 @@ class WordPieces:
             start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
             tokens.append(Token(text, piece.word, 0, start, end, piece.in_vocabulary))
         return TokenizedText(self.text, "", tuple(tokens), given=self.forms)
+
+
+def tokenized(text: str, pair: str, pieces: Sequence[Piece], cut: Cut | None = None) -> TokenizedText:
+    """Tokens with words (:func:`number_words`) and drawn texts (:func:`drawn_texts`) from a tokenizer's pieces."""
+    typed = (text, pair)
+    standing = set_places(pieces, typed)
+    words = number_words(standing, typed)
+    tokens = []
+    for piece, word, drawn in zip(standing, words, drawn_texts(standing, words, typed), strict=True):
+        start, end = (piece.start, piece.end) if piece.end > piece.start else (None, None)
+        tokens.append(Token(drawn, word, piece.segment, start, end, piece.in_vocabulary))
+    return TokenizedText(text, pair, tuple(tokens), cut)
+
+
+def from_names(names: Sequence[str], second_from: int | None = None, marks: bool = True) -> TokenizedText:
+    """A text from the names that a tokenizer gives its pieces ("##ing", "Ġthe", "▁the"), with their marks read.
+
+    The typed text is what the names spell; where these have no blanks, words are separated by single spaces.
+    ``second_from``: the index of the first piece of a second sentence. Without ``marks``, names are shown as they are,
+    each a word of its own.
+    """
+    typed, pieces = read_names(names, Spelling.of(names) if marks else WHOLE, second_from)
+    return tokenized(*typed, pieces)
+
+
+def from_offsets(
+    names: Sequence[str], offsets: Sequence[tuple[int, int]], typed: tuple[str, str], second_from: int | None = None
+) -> TokenizedText:
+    """Return the same of a text, and of a second one or "", in which the span of each piece is known; a piece without
+    one was added by the tokenizer."""
+    return tokenized(*typed, read_offsets(names, offsets, typed, second_from))
+
+
+def parse_text(fields: Any) -> TokenizedText:
+    """The text from the fields that ``dataclasses.asdict`` gives, also after JSON.
+
+    Raises TextError for anything else: the span of every token must be in the sentence that it names.
+    """
+    _expect(_is(fields, dict) and set(fields) == set(TokenizedText.__dataclass_fields__), "a text", fields)
+    typed = fields["text"], fields["pair"]
+    _expect(all(_is(sentence, str) for sentence in typed), "two sentences", typed)
+    given, tokens = fields["given"], fields["tokens"]
+    _expect(_is(given, list, tuple) and all(_is(word, str) for word in given), "a list of words", given)
+    _expect(fields["unit"] in ("pieces", "words"), "pieces or words", fields["unit"])
+    _expect(_is(tokens, list, tuple), "a list of tokens", tokens)
+    cut = None if fields["cut"] is None else _parse_cut(fields["cut"])
+    read = tuple(_parse_token(token, typed) for token in tokens)
+    return TokenizedText(*typed, read, cut, fields["unit"], tuple(given))
+
+
+def _parse_cut(fields: Any) -> Cut:
+    _expect(_is(fields, dict) and set(fields) == {"pieces", "limit", "kept", "more"}, "what was cut", fields)
+    lengths = fields["kept"]
+    _expect(_is(lengths, list, tuple) and len(lengths) == 2, "two numbers of characters", lengths)
+    numbers = (fields["pieces"], fields["limit"], *lengths)
+    _expect(all(_is(number, int) and number >= 0 for number in numbers), "numbers from 0", numbers)
+    _expect(_is(fields["more"], bool), "true or false", fields["more"])
+    return Cut(fields["pieces"], fields["limit"], (lengths[0], lengths[1]), fields["more"])
+
+
+def _parse_token(fields: Any, typed: tuple[str, str]) -> Token:
+    names = {"text", "word", "segment", "start", "end", "known"}
+    _expect(_is(fields, dict) and set(fields) == names, "a token", fields)
+    _expect(_is(fields["text"], str) and _is(fields["known"], bool), "a token", fields)
+    word = fields["word"]
+    _expect(word is None or (_is(word, int) and word >= 0), "the number of a word", word)
+    _expect(_is(fields["segment"], int) and fields["segment"] in (0, 1), "sentence 0 or 1", fields)
+    start, end = fields["start"], fields["end"]
+    if (start, end) != (None, None):
+        _expect(_is(start, int) and _is(end, int), "a span", fields)
+        _expect(0 <= start <= end <= len(typed[fields["segment"]]), "a span in its sentence", fields)
+    return Token(**fields)
+
+
+def _is(value: object, *kinds: type) -> bool:
+    """True for exactly these types: a bool is not a number here."""
+    return type(value) in kinds
+
+
+def _expect(holds: bool, what: str, given: object) -> None:
+    if not holds:
+        raise TextError(f"{shorten_value(given, 60)!r} was found where {what} was expected.")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from tests.app_server import AppServer, chromium
 from tests.browsers.chromium import Chromium
 from tests.browsers.engines import ENGINES, engine
-from tests.browsers.steps import DOWNLOADS, STEPS, TOLD, downloads, exported_file, live_page
+from tests.browsers.steps import DOWNLOADS, NAME, STEPS, TOLD, downloads, exported_file, live_page
 from tests.browsers.visit import Visit
 from tests.live_pages import served, strongest
 
@@ -48,7 +48,7 @@ def test_the_main_job(
         visit = Visit(browser, server.url)
         parts: dict[str, Callable[[], object]] = {step: partial(act, visit) for step, act in STEPS.items()}
         parts["downloads as in Chromium"] = lambda: _same(browser.downloads, of_chromium)
-        parts["exported HTML"] = lambda: exported_file(visit, browser.downloads / "heatmap-L3H1.html")
+        parts["exported HTML"] = lambda: exported_file(visit, browser.downloads / f"{NAME}.html")
         parts["live page"] = lambda: live_page(visit, address, strongest(toy, TOLD))
         parts["no error, no refusal, nothing missing"] = lambda: _none(browser.faults())
         for part, act in parts.items():

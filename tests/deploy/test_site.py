@@ -267,7 +267,7 @@ def returned(guest: Guest, view: dict[str, str]) -> None:
     expect(guest.field).to_have_value(view["text"])
     expect(guest.title).to_have_text("L2H5 (3-6)")
     drawn = guest.page.locator("summary", has_text="Drawing")
-    expect(drawn).to_have_text("Drawing: pieces, special tokens hidden, rescaled")
+    expect(drawn).to_have_text("Drawing: tokens, special tokens hidden, rescaled")
     assert guest.address == view
 
 

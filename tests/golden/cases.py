@@ -11,17 +11,17 @@ from unittest.mock import patch
 import numpy as np
 
 from mha_viz.attention import Attention, Head
-from mha_viz.drawing import fonts
-from mha_viz.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
-from mha_viz.figures.compare import drawings_of
-from mha_viz.figures.difference import difference_matrix, signed
-from mha_viz.figures.grid import grid_marks
-from mha_viz.figures.heatmap import Matrix, label_step, matrix_marks, unlabelled
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import CellPicture, Curve, Mark, Rect, Text, moved
+from mha_viz.figures.drawing.theme import GREY, LIGHT, Theme
 from mha_viz.figures.layout import HeatmapLayout, grid_layout
-from mha_viz.figures.links import TOP, link_marks, strands_of
-from mha_viz.figures.panels import Panel, held_by_panels, pack, pin_for
-from mha_viz.figures.theme import GREY, LIGHT, Theme
-from mha_viz.figures.view import Axes, Unit, View, block, focus, painted, units
+from mha_viz.figures.layout.compare import drawings_of
+from mha_viz.figures.layout.difference import difference_matrix, signed
+from mha_viz.figures.layout.grid import grid_marks
+from mha_viz.figures.layout.heatmap import Matrix, label_step, matrix_marks, unlabelled
+from mha_viz.figures.layout.links import TOP, link_marks, strands_of
+from mha_viz.figures.layout.panels import Panel, held_by_panels, pack, pin_for
+from mha_viz.figures.layout.view import Axes, Unit, View, block, focus, painted, units
 from mha_viz.text import Piece, TokenizedText, tokenized
 
 FILE = Path(__file__).resolve().parent / "figures.json"

@@ -13,7 +13,7 @@ beforeEach(() => {
   drawn = {};
   sizes = [];
   globalThis.window = new EventTarget();
-  globalThis.location = { pathname: "/about" };
+  globalThis.location = { pathname: "/about", search: "" };
   globalThis.document = Object.assign(new EventTarget(), {
     querySelector: (selector) => drawn[selector.split(" ")[0]] ?? null,
   });
@@ -36,7 +36,7 @@ const title = (name) => ({
   focus: () => done.push(`keyboard on ${name}`),
   scrollIntoView: () => done.push(name),
 });
-const link = () => ({ click: () => done.push("followed") });
+const link = (search = "") => ({ search, click: () => done.push("followed") });
 
 test("what a link leads to comes into sight and stays there, until a person acts or it goes", () => {
   for (const end of [
@@ -75,6 +75,33 @@ test("a link that the server asks to follow is followed once, another one anew",
   drawn[".st-key-leaving"] = link();
   arrival.arrive();
   assert.deepEqual(done, ["followed", "followed"]);
+});
+
+test("a page that was opened without the parameters of its link gets them, once, until a person acts", () => {
+  globalThis.PopStateEvent = Event;
+  globalThis.history = { state: 7, replaceState: (state, _, search) => done.push(`${state} ${search}`) };
+  window.addEventListener("popstate", () => done.push("read"));
+  for (const [asked, come, isActed, expected] of [
+    ["?head=L3H1", "", false, ["followed", "7 ?head=L3H1", "read"]],
+    ["?head=L3H1", "?head=L3H1", false, ["followed"]],
+    ["?head=L3H1", "?head=L1H1", false, ["followed"]], // the page has others by now
+    ["?head=L3H1", "", true, ["followed"]],
+    ["", "", false, ["followed"]],
+  ]) {
+    done.length = 0;
+    globalThis.location = { pathname: "/about", search: "" };
+    globalThis.document.body = globalThis.document.activeElement = { closest: () => null };
+    const arrival = new Arrival();
+    drawn[".st-key-leaving"] = link(asked);
+    arrival.arrive();
+    drawn = {};
+    arrival.arrive(); // still on the page before
+    if (isActed) document.dispatchEvent(new Event("keydown"));
+    globalThis.location = { pathname: "/", search: come };
+    arrival.arrive();
+    arrival.arrive();
+    assert.deepEqual(done, expected);
+  }
 });
 
 test("on the page that a link leads to the keyboard goes on at the heading, until a person acts", () => {

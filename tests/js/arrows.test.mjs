@@ -1,7 +1,7 @@
 // Arrows between heads: from one square's centre to another's, bent to the other side for queries.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { pathOf } from "../../mha_viz/browser/explorer/arrows.js";
+import { pathOf } from "../../mha_viz/browser/explorer/overview.js";
 
 const reading = { layers: 3, heads: 4 };
 const layout = { left: 10, top: 20, step: 30, size: 24, down: 34 };

@@ -1,14 +1,14 @@
 // Several heads at once: what corresponds, one scale, differences, and the address.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { DEFAULTS } from "../../mha_viz/browser/geometry.js";
+import { firstValues } from "../../mha_viz/browser/view.js";
 import {
-  START,
   columns,
   counterparts,
   difference,
   encodeTogether,
   largest,
+  nameOf,
   openingAfter,
   parseTogether,
   partners,
@@ -18,13 +18,14 @@ import {
   toldApart,
   topOf,
   unitsOf,
+  unpackPanels,
   viewAfter,
 } from "../../mha_viz/browser/compare/together.js";
 import { scaleWords } from "../../mha_viz/browser/words.js";
 import { signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed } from "./made.mjs";
-import { nameOf, unpackPanels } from "../../mha_viz/browser/compare/set.js";
 
+const START = firstValues("compare");
 const view = (fields = {}) => ({ ...START, pin: null, diff: null, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const texts = (units) => units.map((unit) => unit.text);
@@ -147,7 +148,7 @@ test("an empty address shows the defaults, and the defaults leave the address", 
   assert.deepEqual(parseTogether(query(""), set), view());
   assert.deepEqual(new Set(Object.values(encodeTogether(view(), set))), new Set([null]));
   for (const name of ["unit", "special", "links", "scale"])
-    assert.equal(START[name], DEFAULTS[name], "as the explorer's");
+    assert.equal(START[name], firstValues("explorer")[name], "as the explorer's");
 });
 
 test("a long text begins with what is strongest, on one scale", () => {
@@ -172,6 +173,14 @@ test("panels may open with a difference, and say when it is closed", () => {
   assert.deepEqual(parseTogether(query("diff=1-0"), set).diff, [1, 0]);
   assert.equal(parseTogether(query("diff=none"), set).diff, null);
   assert.equal(encodeTogether(view(), set).diff, "none");
+  const holding = { ...set, start: { diff: "0-1", pin: "q2" } };
+  const held = { at: 0, query: 2, key: null };
+  assert.deepEqual(parseTogether(query(""), holding).pin, held);
+  assert.equal(parseTogether(query("pin=none"), holding).pin, null);
+  assert.deepEqual(
+    [held, { ...held, at: 1 }, null].map((pin) => encodeTogether(view({ pin }), holding).pin),
+    [null, "q2", "none"],
+  );
   assert.equal(encodeTogether(view({ diff: [0, 1] }), set).diff, "0-1");
   assert.equal(
     parseTogether(query(""), { ...set, panels: set.panels.slice(0, 1) }).diff,

@@ -60,6 +60,6 @@ test("opening a head and adding it to the compared heads leave the panels as the
   const { comparison, seen } = opened();
   comparison.edit(setOf(0, 1), { action: "open", index: 0 });
   comparison.edit(setOf(0, 1), { action: "pin", index: 0 });
-  assert.deepEqual([seen.sent.length, seen.said], [2, ["Added to the compared heads."]]);
+  assert.deepEqual([seen.sent.length, seen.said], [2, ["Added to My heads."]]);
   assert.equal(comparison.viewOf(setOf(0, 1)), undefined);
 });

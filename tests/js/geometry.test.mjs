@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  DEFAULTS,
   block,
   chosen,
   encodeView,
@@ -18,13 +17,15 @@ import {
   shades,
   units,
 } from "../../mha_viz/browser/geometry.js";
-import { linksOf } from "../../mha_viz/browser/drawn_links.js";
+import { linksOf } from "../../mha_viz/browser/links.js";
 import { gridCellAt, gridLayout, heatmapCellAt, heatmapLayout, linksLayout } from "../../mha_viz/browser/layouts.js";
 import { axis, labelled, thinned } from "../../mha_viz/browser/heatmap.js";
 import { apart, inNats, number, percent, signed } from "../../mha_viz/browser/numerals.js";
 import { chance, matrix, packed, reading } from "./made.mjs";
 import { headName, mapName, paperMapName, unpack } from "../../mha_viz/browser/reading.js";
+import { firstValues } from "../../mha_viz/browser/view.js";
 
+const DEFAULTS = firstValues("explorer");
 const view = (fields = {}) => ({ ...DEFAULTS, ...fields });
 const query = (fields) => new URLSearchParams(fields);
 const near = (a, b, tolerance = 1e-4) => assert.ok(Math.abs(a - b) <= tolerance, `${a} is not ${b}`);
@@ -481,7 +482,7 @@ test("where the width allows it a head takes 45 pixels and more, however high th
     assert.equal(gridLayout(430, layers, heads, 420).width <= 430, true);
   }
   assert.equal(gridLayout(2000, 6, 12, 10000).step, 80);
-  assert.equal(gridLayout(490, 2, 4, 10000, 0, 112).step, 112, "where there are few heads, they are larger");
+  assert.equal(gridLayout(490, 2, 4, 10000, 112).step, 112, "where there are few heads, they are larger");
   assert.equal(gridLayout(2000, 6, 12, 22 + 6 * 60).step, 60); // a grid that is high enough already does not scroll
 });
 

@@ -130,15 +130,13 @@ Object.assign(globalThis, {
   },
 });
 
-const { linksOf } = await import("../../mha_viz/browser/drawn_links.js");
 const { block, shades, units } = await import("../../mha_viz/browser/geometry.js");
 const { palette } = await import("../../mha_viz/browser/ink.js");
-const { drawGrid } = await import("../../mha_viz/browser/explorer/grid.js");
+const { drawGrid } = await import("../../mha_viz/browser/explorer/overview.js");
 const { drawHeatmap, drawHeatmapFocus, EDGE, heatmapLabel, labelSize, labelStep, thinned } =
   await import("../../mha_viz/browser/heatmap.js");
-const { drawLinks, linksLabel } = await import("../../mha_viz/browser/links.js");
-const { unpackPanels } = await import("../../mha_viz/browser/compare/set.js");
-const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf } =
+const { drawLinks, linksLabel, linksOf } = await import("../../mha_viz/browser/links.js");
+const { counterparts, difference, partners, sharedShades, signedShades, topOf, unitsOf, unpackPanels } =
   await import("../../mha_viz/browser/compare/together.js");
 const golden = JSON.parse(readFileSync(new URL("../golden/figures.json", import.meta.url)));
 
@@ -190,7 +188,7 @@ function scene({ pin, ...view }, reading, theme) {
   const [, query, key] = /^(?:q(\d+))?(?:k(\d+))?$/.exec(pin);
   const find = (list, token) => (token === undefined ? null : list.findIndex((u) => u.tokens.includes(+token)));
   const focus = pin ? { row: find(axes.rows, query), col: find(axes.cols, key) } : null;
-  return { ...axes, heads, focus };
+  return { ...axes, heads, focus, view };
 }
 
 // One list in one order: what is on top of what is not compared, only positions are.
@@ -382,7 +380,7 @@ for (const [name, expected] of Object.entries(golden.together)) {
         colour: theme.heads[head % set.readings[i].heads],
         dash: [],
       };
-      const scene = { ...axes, heads: [drawn], focus: focusIn(i) };
+      const scene = { ...axes, heads: [drawn], focus: focusIn(i), view };
       drawLinks(canvas, scene, room(linksLabel), 0);
       assert.deepEqual(sorted(asInFile(canvas.getContext().marks, scene)), sorted(expected.links[panel]));
     });

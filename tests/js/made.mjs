@@ -1,4 +1,4 @@
-// Readings for the tests, written by hand: the fields that figures/packet.py sends, and bytes in its layout.
+// Readings for the tests, written by hand: the fields that figures/layout/packet.py sends, and bytes in its layout.
 
 // [CLS] did|n't it [SEP] and, if `pair`, so [SEP]: one head per layer, with weights as given or counted up.
 export function reading({ layers = 2, heads = 3, pair = false, ...more } = {}) {

@@ -9,10 +9,12 @@ import {
   cssColour,
   inkOn,
   momentAfter,
+  pacesOf,
   playFrom,
   shadeOf,
 } from "../../mha_viz/browser/player/frames.js";
 import { decimal } from "../../mha_viz/browser/numerals.js";
+import { exampleOf } from "../../mha_viz/browser/player/sentence.js";
 
 test("numbers have a minus sign and no negative zero", () => {
   assert.equal(decimal(-0.061, 2), "−0.06");
@@ -28,10 +30,22 @@ test("cells between two recorded steps change evenly and are exact at each", () 
   assert.deepEqual([...blended(cells, 2, 1)], [200, 50]);
 });
 
-test("playing takes the same time from each recorded step to the next and ends on the last", () => {
-  assert.equal(momentAfter(2, 900, 450, 10), 4);
-  assert.equal(momentAfter(2, 1e9, 450, 10), 9);
-  assert.equal(momentAfter(2, -3, 450, 10), 2);
+test("playing takes the time of each recorded step to the next and ends on the last", () => {
+  const paces = [100, 400, 200];
+  assert.equal(momentAfter(0, 300, paces), 1.5);
+  assert.equal(momentAfter(1, 500, paces), 2.5);
+  assert.equal(momentAfter(1, 1e9, paces), 3);
+  assert.equal(momentAfter(2, -3, paces), 2);
+  assert.equal(momentAfter(3, 5, paces), 3);
+});
+
+test("time runs by the change of the maps, with a least and a most, and a removed head is seen", () => {
+  const cells = Uint8Array.from([0, 0, 0, 0, 10, 0, 20, 0, 20, 70, 20, 70]); // changes: 0, 10, 10, 70, 0
+  assert.deepEqual(pacesOf(cells, 2, null), [40, (6000 * 10) / 90, (6000 * 10) / 90, 1200, 40]);
+  const off = [[false], [false], [false], [false], [false], [true]];
+  assert.equal(pacesOf(cells, 2, off)[4], 600);
+  assert.deepEqual(pacesOf(cells.subarray(0, 2), 2, null), [], "nothing to play");
+  assert.deepEqual(pacesOf(new Uint8Array(4), 2, null), [40], "nothing changes");
 });
 
 test("Play goes on from the slider, and begins anew at the end", () => {
@@ -60,7 +74,7 @@ test("norms keep two digits, and a larger one has a thicker arrow", () => {
 });
 
 const room = (width, high) => ({ width, high, over: 70, label: 30, caption: 40, gap: 14 });
-const mapsOf = (count, isBare = false) => ({ count, words: 12, isBare });
+const mapsOf = (count, isBare = false, rows = 0) => ({ count, rows, words: 12, isBare });
 
 test("maps stand as large as they can be in the window; what is said stands beside them where they leave room", () => {
   const four = arranged(mapsOf(4), room(1362, 600));
@@ -74,13 +88,31 @@ test("maps stand as large as they can be in the window; what is said stands besi
   assert.deepEqual(arranged(mapsOf(8), room(1202, 330)).columns, 8);
 });
 
+test("two trainings have a row of maps each, in every window", () => {
+  for (const space of [room(1244, 600), room(1084, 440), { ...room(360, 400), gap: 6 }])
+    assert.equal(arranged(mapsOf(8, false, 2), space).columns, 4);
+});
+
 test("maps share their words, or have none, before they leave the window, and scroll only where it is too low", () => {
-  const low = arranged(mapsOf(8), { ...room(1202, 330), label: 52 });
-  assert.deepEqual([low.hasRows, low.isAside], [null, false]);
+  const low = arranged(mapsOf(8), { ...room(1202, 480), label: 52 });
+  assert.deepEqual([low.hasRows, low.hasColumns, low.cell >= 12], [true, null, true]);
+  const lower = arranged(mapsOf(8), { ...room(1202, 330), label: 52 });
+  assert.deepEqual([lower.hasRows, lower.isAside], [false, false], "words would have less than 11 pixels");
   const phone = { ...room(360, 480), gap: 6 };
   assert.deepEqual([arranged(mapsOf(4), phone).columns, arranged(mapsOf(4), phone).hasRows === false], [2, false]);
   assert.deepEqual([arranged(mapsOf(8), phone).columns, arranged(mapsOf(8), phone).hasRows], [4, false]);
   const lowest = arranged(mapsOf(4), room(642, 20));
   assert.ok(lowest.hasRows !== false && lowest.cell >= 9);
   assert.deepEqual(arranged(mapsOf(4, true), phone).columns, 4);
+});
+
+test("the example is the first word that, with those that it must name, has three letters", () => {
+  const words = ["g▲", "t▲", "t■", "d■", "a■"];
+  const before = { places: [-1, 0, 1, 2, 3] };
+  const alike = { places: [1, 0, 3, 2, 2] };
+  assert.equal(exampleOf(words, [before, alike]), 4, "d■ has one word for both, a■ has d and t");
+  assert.equal(exampleOf(words.slice(0, 4), [before, alike]), -1);
+  assert.equal(exampleOf(words, [before]), -1, "one sign says all");
+  assert.equal(exampleOf(words, []), -1);
+  assert.equal(exampleOf([...words, "dog"], [before, alike]), -1, "a word is no letter with a symbol");
 });

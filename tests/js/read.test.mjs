@@ -12,7 +12,16 @@ function bytes(full, fields = {}) {
   return packed(header, scales, new Uint16Array(full.length).fill(65535));
 }
 
-const ROLES = { kinds: {}, on: [], measured: true, roles: [], tour: "", opened: 0, quiet: true };
+const ROLES = {
+  kinds: {},
+  on: [],
+  measured: true,
+  roles: [],
+  tour: "",
+  opened: 0,
+  quiet: true,
+  elsewhere: { head: 0, cases: [] },
+};
 
 test("a reading takes the place of another; one of the same tokens is known as such", () => {
   const read = new Read();

@@ -6,15 +6,16 @@ import {
   counterparts,
   difference,
   encodeTogether,
+  held,
   parseTogether,
   sharedShades,
   signedShades,
+  spotIn,
   topOf,
   unitsOf,
+  unpackPanels,
 } from "../../mha_viz/browser/compare/together.js";
-import { held, spotIn } from "../../mha_viz/browser/compare/spots.js";
 import { keysOf } from "../../mha_viz/browser/reading.js";
-import { unpackPanels } from "../../mha_viz/browser/compare/set.js";
 
 const VIEW = { unit: "words", special: "keep" };
 

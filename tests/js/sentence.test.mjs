@@ -1,8 +1,7 @@
 // A field in which a person types while the server reads.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { grow } from "../../mha_viz/browser/sentence/fields.js";
-import { TypedField } from "../../mha_viz/browser/sentence/typed.js";
+import { TypedField, grow } from "../../mha_viz/browser/sentence/fields.js";
 
 const field = (value = "") => new TypedField({ value });
 

@@ -1,7 +1,7 @@
 // Formulas in names that are read aloud.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { inWords } from "../../mha_viz/browser/scheme/spoken.js";
+import { inWords } from "../../mha_viz/browser/scheme/scheme.js";
 
 test("a formula in a name is said in words", () => {
   assert.equal(inWords("Without the division by $\\sqrt{d_k}$"), "Without the division by the square root of d_k");

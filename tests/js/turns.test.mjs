@@ -7,7 +7,7 @@ const TURNS = [9, 7, 4].map((head) => ({ head, pin: { query: head, key: null } }
 
 // The stores of an explorer at this address, whose reading has these heads in full, and what its stage was told.
 async function visit({ address = "", full = [4, 9, 7], still = false, stored = new Map() } = {}) {
-  const { Turns } = await import(`../../mha_viz/browser/explorer/turns.js?${(visits += 1)}`); // a page that was loaded
+  const { Turns } = await import(`../../mha_viz/browser/explorer/first_visit.js?${(visits += 1)}`); // loaded anew
   globalThis.document = new EventTarget();
   const shown = [];
   const told = [];

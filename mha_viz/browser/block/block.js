@@ -1,17 +1,14 @@
 // The block of multi-head attention: x, a linear layer, h heads with their steps, the concatenation, a linear layer.
-import { make } from "../dom.js";
-import { mounted } from "../mount.js";
-import { queued } from "../post.js";
-import { svg } from "../svg.js";
+import { make, svg } from "../dom.js";
+import { mounted, queued } from "../mount.js";
 /** @import { Children } from "../dom.js" */
-/** @import { StreamlitComponent } from "../mount.js" */
-/** @import { Send } from "../post.js" */
+/** @import { Send, StreamlitComponent } from "../mount.js" */
 
 /** @type {Record<string, number>} */
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 
 /**
- * A step of multi-head attention (ui/inside).
+ * A step of multi-head attention (app/inside).
  *
  * @typedef {{ name: string, label: string, shape: string, inside: boolean }} Step
  */

@@ -1,22 +1,16 @@
 // Heads side by side: the spot under the pointer in one panel is shown in all, on one scale, and any two can be
 // subtracted. What only changes the view is drawn here at once; the server is told afterwards and keeps the URL.
-import { mounted } from "../mount.js";
-import { queued } from "../post.js";
+import { mounted, queued } from "../mount.js";
 import { Stage, readLook } from "../stage.js";
-import { drawDifference, listenToDifference } from "./difference.js";
-import { derive, drawScale, listenTo, measure, refresh } from "./panels.js";
-import { page, panelOf, setBegun, setControls } from "./parts.js";
-import { unpackPanels } from "./set.js";
-import { held, pinAt } from "./spots.js";
-import { drawTable } from "./tables.js";
-import { encodeTogether, parseTogether } from "./together.js";
 import { Comparison } from "./comparison.js";
-/** @import { StreamlitComponent } from "../mount.js" */
-/** @import { Send } from "../post.js" */
+import { drawDifference, isOf, listenToDifference } from "./difference.js";
+import { derive, drawScale, drawTable, listenTo, measure, refresh } from "./panels.js";
+import { page, panelOf, setBegun, setControls } from "./parts.js";
+import { encodeTogether, held, parseTogether, pinAt, unpackPanels } from "./together.js";
+/** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Drawing, Look } from "../stage.js" */
 /** @import { Derived } from "./panels.js" */
-/** @import { Panels } from "./set.js" */
-/** @import { PanelsView } from "./together.js" */
+/** @import { Panels, PanelsView } from "./together.js" */
 
 /**
  * What the drawings of a comparison share: what was read, and what the view shows of it; the view, and what is pointed
@@ -28,9 +22,8 @@ import { Comparison } from "./comparison.js";
  * @property {Look} look
  */
 
-const EMPTY = "No heads chosen yet. Press + Compare on the Explore page.";
-const ALONE =
-  "Add a second head with + Compare on the Explore page, or duplicate this one, to see both side by side on one scale.";
+const EMPTY = "No heads chosen yet. Press + Compare in Explore.";
+const ALONE = "Add a second head with + Compare in Explore, or duplicate this one, to see both side by side.";
 
 /** @type {(root: HTMLElement, send: Send, locate?: () => string) => Compare} */
 export const compare = (root, send, locate = () => window.location.search) => new Compare(root, send, locate);
@@ -108,7 +101,7 @@ class Compare {
     readLook(look, this.#root, set.themes, part.hint);
     part.all.classList.toggle("empty", !set.panels.length);
     part.hint.textContent = hint(set);
-    part.how.hidden = set.panels.length < 2;
+    part.how.hidden = set.panels.length < 2 || !!set.start?.pin; // a word that is held shows how it is
     if (set.panels.length) {
       derive(this.#stores);
       setControls(part, set, stage.view);
@@ -127,24 +120,34 @@ class Compare {
     Object.assign(read, { set: next, derived: null });
     stage.adopt(this.#comparison.viewOf(next));
     part.panels = next.panels.map((_, index) =>
-      panelOf(next, index, { edit: (change) => this.#comparison.edit(next, change) }),
+      panelOf(next, index, {
+        edit: (change) => this.#comparison.edit(next, change),
+        difference: (first) => this.#difference(first),
+      }),
     );
     part.panels.forEach((_, index) => listenTo(this.#stores, part, index));
-    part.sheet.replaceChildren(...part.panels.map((panel) => panel.all));
   }
 
-  // Two panels to subtract; if only one is chosen, the other is its neighbour.
+  // Two panels to subtract; if one is chosen twice, the other is its neighbour.
   /** @type {(ofSecond: boolean) => void} */
   #subtract(ofSecond) {
-    const [{ stage }, part] = [this.#stores, this.#part];
-    const [first, second] = [part.first.value, part.second.value];
-    const [one, other] = ofSecond ? [second, first] : [first, second];
-    if (one === "") return stage.change({ diff: null });
-    const neighbour = +one ? +one - 1 : 1;
-    /** @type {[number, number]} */
-    const pair = [+one, other === "" || +other === +one ? neighbour : +other];
-    stage.change({ diff: ofSecond ? pair.reverse() : pair });
-    part.diff.scrollIntoView({ block: "nearest" });
+    const { first, second } = this.#part;
+    const [one, other] = ofSecond ? [+second.value, +first.value] : [+first.value, +second.value];
+    const pair = [one, other === one ? (one ? one - 1 : 1) : other];
+    this.#show(ofSecond ? pair.reverse() : pair);
+  }
+
+  // The panel of this number and the next one, unless they are subtracted already.
+  /** @type {(index: number) => void} */
+  #difference(index) {
+    const { diff } = this.#stores.stage.view;
+    this.#show(isOf(diff, index) ? null : [index, index + 1]);
+  }
+
+  /** @type {(diff: number[] | null) => void} */
+  #show(diff) {
+    this.#stores.stage.change({ diff });
+    this.#part.diff.scrollIntoView({ block: "nearest" });
   }
 }
 
@@ -154,7 +157,7 @@ function hint({ panels, editable }) {
   return panels.length === 1 && editable ? ALONE : "";
 }
 
-const FAILURE = "This comparison failed. Reload the page without the part of its address after “&”.";
+const FAILURE = "This comparison could not be drawn. Reload the page without the part of its address after “&”.";
 
 /** @param {StreamlitComponent} component */
 export default function (component) {

@@ -1,12 +1,10 @@
 // Changes of the compared heads: sent to the server one at a time, and shown when the panels come back.
 import { headName } from "../reading.js";
-import { readingOf } from "./set.js";
-import { encodeTogether, openingAfter, placeAfter, viewAfter } from "./together.js";
-/** @import { Send } from "../post.js" */
+import { encodeTogether, openingAfter, placeAfter, readingOf, viewAfter } from "./together.js";
+/** @import { Send } from "../mount.js" */
 /** @import { Stage } from "../stage.js" */
 /** @import { PanelPart } from "./parts.js" */
-/** @import { Panels } from "./set.js" */
-/** @import { PanelsView } from "./together.js" */
+/** @import { Panels, PanelsView } from "./together.js" */
 
 /**
  * A change of the compared heads; `index` and `to` are panels.
@@ -47,7 +45,7 @@ export class Comparison {
     this.#stage.quiet();
     const view = encodeTogether(after, openingAfter(change, set));
     this.#send("edit", { ...whatStands(set, index), ...inComparison(set, change), view });
-    if (action === "pin") this.#say("Added to the compared heads.");
+    if (action === "pin") this.#say("Added to My heads.");
     if (action === "open" || action === "pin") return;
     this.#pending = expected(set, change, after);
   }

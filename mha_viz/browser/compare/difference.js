@@ -1,24 +1,21 @@
-// Two panels subtracted: the second minus the first, as a signed heatmap and as the largest differences.
+// Two panels subtracted: the second minus the first, as a signed heatmap, as the largest differences and as a table.
 import { make, typedText } from "../dom.js";
 import { thinned } from "../heatmap.js";
 import { heatmapSpotAt } from "../layouts.js";
 import { apart, number, signed } from "../numerals.js";
+import { mapName, paperMapName } from "../reading.js";
 import { pointOn } from "../stage.js";
-import { entry } from "./parts.js";
-import { drawCanvasPair } from "./canvas_pair.js";
-import { allSay, amount, bold, differenceSays, softly } from "./says.js";
-import { spotIn } from "./spots.js";
-import { difference, largest, signedShades, toldApart } from "./together.js";
+import { allSay, amount, bold, drawCanvasPair, lacking, linkText, softly } from "./parts.js";
+import { difference, largest, readingOf, signedShades, spotIn, toldApart } from "./together.js";
 /** @import { Children, Parts } from "../dom.js" */
 /** @import { Unit } from "../geometry.js" */
 /** @import { HeatScene, Pictured } from "../heatmap.js" */
 /** @import { Span, Spot } from "../layouts.js" */
-/** @import { Settings } from "../view.js" */
 /** @import { Stage } from "../stage.js" */
+/** @import { Settings } from "../view.js" */
 /** @import { Stores } from "./compare.js" */
 /** @import { PanelPart } from "./parts.js" */
-/** @import { Panels } from "./set.js" */
-/** @import { Difference, PanelsView, Refusal } from "./together.js" */
+/** @import { Difference, Panels, PanelsView, Place, Refusal } from "./together.js" */
 
 /**
  * A difference ready to be drawn, and its largest cells.
@@ -28,9 +25,9 @@ import { difference, largest, signedShades, toldApart } from "./together.js";
 
 const LARGEST = 12;
 const NO_DIVERGENCE =
-  "Only what is shown is subtracted. No divergence is given: it needs every row, but special tokens do not correspond.";
-const MIXED = "These two cannot be subtracted: one leads from one text to another, the other from a text to itself.";
-const REPLACED = "Compare two sentences that differ only in words replaced one for one.";
+  "Only visible cells are subtracted. There is no divergence: the special tokens do not correspond.";
+const MIXED = "These two cannot be subtracted: one is attention between two texts, the other within one text.";
+const REPLACED = "Compare two sentences of equal length that differ only in some words.";
 
 // The difference that a view asks for, ready to draw; null if it asks for none.
 /** @type {(set: Panels, view: PanelsView) => DrawnDifference | Refusal | null} */
@@ -41,44 +38,50 @@ export function subtracted(set, view) {
   return { ...result, head, largest: largest(result, LARGEST) };
 }
 
+// Whether a difference is that of the panel of this number and the next one.
+/** @type {(diff: number[] | null, index: number) => boolean} */
+export const isOf = (diff, index) => !!diff && Math.min(...diff) === index && Math.max(...diff) === index + 1;
+
 // Everything except the heatmap, which shows what is pointed at.
-/** @type {(stores: Stores, part: Parts) => void} */
+/** @type {(stores: Stores, part: Parts & { panels: PanelPart[] }) => void} */
 export function drawDifference({ read, stage, look }, part) {
   const { set, derived } = read;
   const { diff } = stage.view;
-  part.diff.hidden = !diff;
+  part.panels.forEach(({ pill }, index) => pill?.setAttribute("aria-pressed", String(isOf(diff, index))));
+  const result = /** @type {DrawnDifference | Refusal} */ (derived?.diff);
+  part.most.hidden = !diff || !result.partner;
   if (!diff) return;
   part.diffTitle.replaceChildren(...title(set, diff));
-  const result = /** @type {DrawnDifference | Refusal} */ (derived.diff);
-  part.diffBody.hidden = !result.partner;
+  part.diffTitle.title = part.diffTitle.textContent ?? "";
+  part.diff.classList.toggle("refused", !result.partner);
+  for (const each of [part.diffScale, part.map.box, part.diffSays]) each.hidden = !result.partner;
   part.diffText.replaceChildren(...(result.partner ? meaning(set, diff) : refusal(stage, diff, result)));
   if (!result.partner) return;
   part.diffRamp.style.background = `linear-gradient(90deg, ${look.signed.join()})`;
   const end = number(result.top, { quantity: result.kind.quantity });
-  part.diffLess.replaceChildren(
-    `more in panel ${diff[0] + 1}${look.hasMinus ? ", marked −" : ""}  `,
-    amount(`−${end}`),
-  );
-  part.diffMore.replaceChildren(amount(`+${end}`), `  more in panel ${diff[1] + 1}`);
+  part.diffLess.replaceChildren(`more in ${diff[0] + 1}${look.hasMinus ? ", marked −" : ""}  `, amount(`−${end}`));
+  part.diffMore.replaceChildren(amount(`+${end}`), `  more in ${diff[1] + 1}`);
   part.list.replaceChildren(...result.largest.map((cell) => listed(stage, diff, result, cell)));
-  if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are the same."));
+  if (!result.largest.length) part.list.append(make("li", { class: "soft" }, "None: the two are identical."));
 }
 
 /** @type {(set: Panels, diff: [number, number]) => Children} */
 function title(set, diff) {
   /** @type {(panel: { name: string, more: string }) => Children} */
   const named = ({ name, more }) => [make("code", {}, name), ...(more ? [" ", typedText(more)] : [])];
-  const [first, second] = toldApart(set, diff).map(named);
-  return [...second, " minus ", ...first, softly(` panel ${diff[1] + 1} minus panel ${diff[0] + 1}`)];
+  const [first, second] = toldApart(set, diff);
+  const isOneHead = first.name === second.name && first.more.startsWith("with "); // its name is said once
+  return [...named(second), " minus ", ...(isOneHead ? [typedText(first.more)] : named(first))];
 }
 
 /** @type {(set: Panels, diff: [number, number]) => Children} */
 function meaning(set, [p, q]) {
   const nats = set.divergence[p][q];
   if (nats === null) return [NO_DIVERGENCE];
-  const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "pieces";
-  const over = ` (100%: nothing in common; Jensen–Shannon divergence over all ${unit}, special tokens included).`;
-  return ["Difference ", bold(apart(nats)), over];
+  const unit = set.compared[set.panels[p].reading][set.panels[q].reading] === "words" ? "words" : "tokens";
+  const how = `Jensen–Shannon divergence over all ${unit}, special tokens included`;
+  const ends = make("span", { title: how }, "(0% = identical, 100% = no overlap)");
+  return ["Difference ", bold(apart(nats)), " ", ends, "."];
 }
 
 // Why two panels cannot be subtracted, with a button that helps, if there is one.
@@ -104,7 +107,7 @@ function onlyIn(units, panel) {
 
 /** @type {(remedy: Partial<Settings>) => [string, string]} */
 function remedyWords({ unit, special }) {
-  const [pieces, tokens] = ["they are cut into different pieces", "their special tokens differ"];
+  const [pieces, tokens] = ["their words are split differently", "their special tokens differ"];
   if (unit && special) return ["Compare by words, without special tokens", `${pieces}, and ${tokens}`];
   return unit ? ["Compare by words", pieces] : ["Hide special tokens", tokens];
 }
@@ -124,6 +127,23 @@ function listed(stage, [at], { rows, cols, d, C, first, second, top, kind }, cel
   return entry(rows[spot.row].text, cols[spot.col].text, numbers, d[cell] / top, on);
 }
 
+// One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
+/** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
+function entry(from, to, numbers, share, on) {
+  const strip = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
+  strip.style.setProperty("--share", `${Math.abs(share) * 50}%`);
+  const [first, second, change] = numbers;
+  const button = make(
+    "button",
+    { type: "button", ...on },
+    make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
+    make("span", { class: "soft" }, `${first} → ${second}`),
+    strip,
+    make("span", { class: "value" }, change),
+  );
+  return make("li", {}, button);
+}
+
 // ---- What is pointed at ---------------------------------------------------------------------------------------
 
 // The panel whose rows and columns the difference has.
@@ -135,7 +155,7 @@ export function refreshDifference(stores, part, spot, all) {
   const { read, stage, look } = stores;
   const { set, derived } = read;
   const result = derived?.diff;
-  if (!result?.partner || part.diff.hidden) return;
+  if (!result?.partner) return;
   const here = spotIn(stores, set.panels[subtractedFrom(stage)].reading, spot);
   const key = JSON.stringify(here);
   if (!all && key === part.drawn) return;
@@ -143,11 +163,8 @@ export function refreshDifference(stores, part, spot, all) {
   const focus = here?.missing ? null : here;
   /** @type {HeatScene} */
   const scene = { rows: result.rows, cols: result.cols, head: result.head, focus: null };
-  const width = all ? Math.min(680, part.map.box.clientWidth - 12) : 0;
-  const size = { width, height: Math.max(380, look.height), most: 0 };
-  drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours, label: undefined, ...size });
-  part.diffSays.replaceChildren(...differenceSays(stores, here));
-  part.diffMissing.textContent = thinned(part.map.layout?.cell);
+  drawCanvasPair(part.map, scene, focus, all, { ...look, colours: look.signedColours });
+  part.diffSays.replaceChildren(...differenceSays(stores, here), softly(thinned(part.map.layout?.cell)));
   part.map.canvas.setAttribute("aria-label", `Difference. ${part.diffSays.textContent}`);
   markEntries(part.list, result, focus);
 }
@@ -182,4 +199,66 @@ export function listenToDifference(stores, part) {
     part.announcement.textContent = `${part.diffSays.textContent}. ${allSay(read.set, part.panels)}`;
   };
   stage.attend(part.map.canvas, cell, about);
+}
+
+/** @type {(stores: Stores, spot: Place | null) => Children} */
+function differenceSays({ read: { derived }, stage }, spot) {
+  const { rows, cols, d, C, first, second, kind } = /** @type {DrawnDifference} */ (derived.diff);
+  if (spot?.missing) return lacking(stage.view, spot.missing);
+  if (!spot) return [softly("Hover over a cell for its numbers.")];
+  if (spot.row === null || spot.col === null) return [wordDiffers(/** @type {DrawnDifference} */ (derived.diff), spot)];
+  const cell = spot.row * C + spot.col;
+  const link = linkText(bold(rows[spot.row].text), " → ", bold(cols[spot.col].text));
+  const both = `${number(first[cell], kind)} → ${number(second[cell], kind)}`;
+  return [link, " ", softly(both), " ", amount(signed(d[cell], kind))];
+}
+
+const NAMED = 3; // the most differences of a word that are named
+
+// What differs most of a row, or of a column.
+/** @type {(result: DrawnDifference, spot: Span) => HTMLElement} */
+function wordDiffers({ rows, cols, d, C, kind }, { row, col }) {
+  const isQuery = row !== null;
+  const others = isQuery ? cols : rows;
+  const cells = others.map((_, i) => (row !== null ? row * C + i : i * C + (col ?? 0)));
+  const own = largest({ d: Float32Array.from(cells, (cell) => d[cell]) }, NAMED);
+  const named = own.flatMap((i, at) => [at ? ", " : "", typedText(others[i].text), ` ${signed(d[cells[i]], kind)}`]);
+  const word = isQuery ? rows[row] : cols[col ?? 0];
+  return linkText(bold(word.text), isQuery ? " → " : " ← ", ...named);
+}
+
+// ---- As a table ---------------------------------------------------------------------------------------------
+
+const TABLED = 300;
+
+/** @type {(set: Panels, diff: [number, number], result: DrawnDifference) => HTMLElement} */
+export function tableOfDifference(set, diff, result) {
+  const { rows, cols, d, C, first, second, kind } = result;
+  /** @type {(panel: number) => string} */
+  const named = (panel) => {
+    const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
+    return `${mapName(reading, head)} (${paperMapName(reading, head)})`;
+  };
+  const [p, q] = diff.map(named);
+  const cells = largest(result, TABLED);
+  /** @type {(cell: number) => string[]} */
+  const line = (cell) => {
+    const words = [rows[Math.floor(cell / C)].text, cols[cell % C].text];
+    return [...words, number(first[cell], kind), number(second[cell], kind), signed(d[cell], kind)];
+  };
+  return differenceTable(`${q} minus ${p}: the ${cells.length} largest of ${d.length} differences`, cells.map(line));
+}
+
+/** @type {(caption: string, rows: string[][]) => HTMLElement} */
+function differenceTable(caption, rows) {
+  /** @type {(tag: "th" | "td", cells: string[]) => HTMLElement} */
+  const line = (tag, cells) =>
+    make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
+  return make(
+    "table",
+    {},
+    make("caption", {}, caption),
+    make("thead", {}, line("th", ["from", "to", "first", "second", "difference"])),
+    make("tbody", {}, ...rows.map((row) => line("td", row))),
+  );
 }

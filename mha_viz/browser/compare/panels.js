@@ -1,30 +1,27 @@
-// The panels: one size, one layout and one scale for all, and the focus of any panel shown in each.
-import { fewLinks, linksOf } from "../drawn_links.js";
+// The panels: one size, one layout and one scale for all, the focus of any panel shown in each, and a table of weights.
+import { make, typedText } from "../dom.js";
 import { block } from "../geometry.js";
 import { EDGE, heatmapLabel, thinned } from "../heatmap.js";
 import { signColours } from "../ink.js";
-import { heatmapLayout, heatmapSpotAt, linksSpotAt } from "../layouts.js";
-import { lineRamp, linksLabel } from "../links.js";
+import { heatmapLayout, heatmapSpotAt, linksSpotAt, spanWeight } from "../layouts.js";
+import { fewLinks, lineRamp, linksLabel, linksOf } from "../links.js";
+import { number } from "../numerals.js";
 import { keysOf } from "../reading.js";
 import { pointOn, reveal } from "../stage.js";
-import { isShare } from "../view.js";
-import { hiddenNote, offNote, scaleWords } from "../words.js";
-import { refreshDifference, subtracted } from "./difference.js";
-import { drawCanvasPair } from "./canvas_pair.js";
-import { allSay, panelSays } from "./says.js";
-import { nameOf, readingOf } from "./set.js";
-import { spotIn } from "./spots.js";
-import { columns, sharedShades, topOf, unitsOf } from "./together.js";
-/** @import { Unit } from "../geometry.js" */
-/** @import { Spot } from "../layouts.js" */
+import { isShare, stateOf, unitsInWords } from "../view.js";
+import { hiddenNote, offNote, scaleWords, strongest, table } from "../words.js";
+import { refreshDifference, subtracted, tableOfDifference } from "./difference.js";
+import { allSay, amount, bold, drawCanvasPair, lacking, linkText, shortName, softly } from "./parts.js";
+import { columns, nameOf, readingOf, sharedShades, spotIn, topOf, unitsOf } from "./together.js";
+/** @import { Children, Parts } from "../dom.js" */
+/** @import { Axes, Block, Unit } from "../geometry.js" */
+/** @import { Cells, Span, Spot } from "../layouts.js" */
 /** @import { ShownHead } from "../links.js" */
-/** @import { Kind } from "../view.js" */
-/** @import { Parts } from "../dom.js" */
+/** @import { Kind, Settings } from "../view.js" */
 /** @import { Stores } from "./compare.js" */
-/** @import { PanelPart } from "./parts.js" */
 /** @import { DrawnDifference } from "./difference.js" */
-/** @import { Place } from "./spots.js" */
-/** @import { Refusal } from "./together.js" */
+/** @import { PanelPart } from "./parts.js" */
+/** @import { Panels, Place, Refusal } from "./together.js" */
 
 /** @typedef {Parts & { panels: PanelPart[] }} Sheet */
 /**
@@ -35,6 +32,10 @@ import { columns, sharedShades, topOf, unitsOf } from "./together.js";
  */
 
 const GAP = 32; // gaps between panels, pixels
+const FEW = 4; // panels between whose maps is room for a word
+const MANY = 40; // tokens whose cells need that room themselves
+const WIDE_GAP = 64;
+const LEGIBLE = 14; // pixels of a row: what has few words need not be higher than the first screen
 const LEAST = 292; // the least width of a panel, pixels
 const LINKS_WIDTH = 560; // the greatest width of a link diagram
 
@@ -42,8 +43,8 @@ const LINKS_WIDTH = 560; // the greatest width of a link diagram
 /** @type {(stores: Stores) => void} */
 export function derive({ read, stage: { view }, look }) {
   const { set, derived } = read;
-  const { unit, special, links, scale, diff, as } = view;
-  const key = JSON.stringify([set.key, unit, special, links, scale, diff, as, look.theme]);
+  const { links, scale, as } = view;
+  const key = JSON.stringify([set.key, stateOf(view, "compare"), view.diff, look.theme]);
   if (derived?.key === key) return;
   const units = set.readings.map((reading) => unitsOf(reading, view));
   const cols = set.readings.map((reading, i) => (reading.keys ? unitsOf(keysOf(reading), view) : units[i]));
@@ -80,38 +81,62 @@ export function drawScale({ read: { set, derived }, stage, look }, part) {
   const { colour, below } = isSigned ? signColours(look) : { colour: look.ink };
   const colours = `linear-gradient(90deg, ${(isSigned ? look.signed : look.ramp).join()})`;
   part.ramp.style.background = as === "links" ? lineRamp(colour, below) : colours;
-  const whose = set.panels.length > 1 ? "One scale for all panels" : "Scale";
+  const whose = set.panels.length > 1 ? "All panels share one scale" : "Scale";
   const few = derived.units
     .map((rows, i) => fewLinks({ rows, cols: derived.columns[i] }, stage.view.unit))
     .find(Boolean);
-  const which = few ? `. At rest, ${few}${set.panels.length > 1 ? " of each panel" : ""}` : "";
+  const which = few ? `. Without a pinned word, ${few}${set.panels.length > 1 ? " of each panel" : ""}` : "";
   const how = as === "links" ? `, as width and darkness of the line${which}` : "";
   part.scaleText.textContent = `${whose}: ${scaleWords(scale, derived.top, kindOf(derived.heads))}${how}`;
 }
 
-// All panels have one size and one layout, whatever they show, so that cells can be compared by position.
+// All panels and their difference have one size and one layout, whatever they show, so that cells can be compared by
+// position. Beside two panels the difference has a column of its own, so that nothing moves when it opens.
 /** @type {(stores: Stores, part: Sheet) => void} */
 export function measure({ read: { set, derived }, stage, look }, part) {
   const isLinks = stage.view.as === "links";
   const { units, columns: others } = derived;
   const most = Math.max(1, ...[...units, ...others].map((each) => each.length));
-  const label = Math.max(...units.map((rows, i) => (isLinks ? linksLabel : heatmapLabel)(rows, others[i], look)));
+  const axes = units.map((rows, i) => ({ rows, cols: others[i] }));
+  if (derived.diff?.partner) axes.push(derived.diff);
+  const label = Math.max(...axes.map(({ rows, cols }) => (isLinks ? linksLabel : heatmapLabel)(rows, cols, look)));
   const width = part.sheet.clientWidth;
   const wanted = isLinks ? LEAST : Math.max(LEAST, Math.min(width, label + 2 * most));
-  const across = columns(width, set.panels.length, width < 600 ? width : wanted, GAP);
-  const column = Math.floor((width - (across - 1) * GAP) / across);
-  part.sheet.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
-  const height = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
+  const count = set.panels.length;
+  const gap = count > FEW || most > MANY || width < 600 ? GAP : WIDE_GAP;
+  const across = columns(width, count === 2 ? 3 : count, width < 600 ? width : wanted, gap);
+  const column = Math.floor((width - (across - 1) * gap) / across);
+  const tallest = Math.max(300, Math.min(Math.max(680, window.innerHeight - 370), window.innerHeight - 230));
+  const height = Math.min(tallest, Math.max(300, window.innerHeight - 360, label + LEGIBLE * most));
   const largest = Math.min(64, Math.max(44, (window.innerHeight - 350 - label) / most)); // in a large window
   const size = { width: isLinks ? Math.min(column, LINKS_WIDTH) : column, height, largest };
   Object.assign(look, { most, label, ...size });
   const drawn = isLinks
     ? look.width
     : heatmapLayout(column - EDGE, most, most, height - EDGE, label, label, largest).width + EDGE;
-  for (const panel of part.panels) {
-    panel.all.style.maxWidth = `${Math.max(drawn, LEAST)}px`; // its tools are above the end of the drawing
-    panel.box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
+  for (const { box } of part.panels) box.style.maxHeight = `${isLinks ? height : Math.max(height, column) + 12}px`;
+  const wide = Math.min(column, Math.max(drawn, LEAST)); // the tools are above the end of the drawing
+  part.sheet.style.cssText = `grid-template-columns: repeat(${across}, ${wide}px); --gap: ${gap}px`;
+  part.sheet.classList.toggle("single", across === 1);
+  part.sheet.classList.toggle("few", gap === WIDE_GAP || across === 1);
+  place(part, stage.view.diff, across);
+}
+
+// The difference follows the second of its panels, or ends the row of the first.
+/** @type {(part: Sheet, diff: [number, number] | null, across: number) => void} */
+function place({ panels, sheet, diff: drawn }, diff, across) {
+  const all = panels.map((panel) => panel.all);
+  if (diff) {
+    const first = Math.min(...diff);
+    const rowEnd = (Math.floor(first / across) + 1) * across - 1;
+    all.splice(Math.max(first + 1, Math.min(Math.max(...diff) + 1, rowEnd)), 0, drawn);
   }
+  if (all.length !== sheet.children.length || all.some((each, i) => each !== sheet.children[i]))
+    sheet.replaceChildren(...all);
+  panels.forEach(({ all: panel, pill }) => {
+    const at = all.indexOf(panel);
+    if (pill) pill.hidden = across > 1 && at % across === across - 1;
+  });
 }
 
 // Draw what has changed: a panel with an unchanged focus keeps its picture.
@@ -139,7 +164,7 @@ function drawPanel(stores, panel, index, here, all) {
   const [rows, cols] = [derived.units[reading], derived.columns[reading]];
   const [head, focus] = [derived.heads[index], here?.missing ? null : here];
   const links = view.as === "links" ? { heads: [head] } : {};
-  drawCanvasPair(panel, { rows, cols, head, ...links, focus: null }, focus, all, look);
+  drawCanvasPair(panel, { rows, cols, head, ...links, focus: null, view }, focus, all, look);
   panel.says.replaceChildren(...panelSays(stores, index, here));
   panel.says.classList.toggle("rest", !here);
   const hidden = view.special === "keep" ? "" : hiddenNote(head, { rows }, focus, view, readingOf(set, index));
@@ -195,4 +220,107 @@ function follow(stores, part, index) {
     if (other.box.scrollLeft !== scrollLeft) other.box.scrollLeft = scrollLeft;
   }
   if (stores.stage.view.as === "links") drawPanel(stores, panel, index, JSON.parse(panel.drawn), true);
+}
+
+// ---- What a panel says of a spot ----------------------------------------------------------------------------
+
+// One link with its exact weight, or the largest of a word; without a pointer, the strongest link.
+/** @type {(stores: Stores, index: number, spot: Place | null) => Children} */
+function panelSays({ read: { set, derived }, stage }, index, spot) {
+  const { reading } = set.panels[index];
+  const { part } = derived.heads[index];
+  const axes = { rows: derived.units[reading], cols: derived.columns[reading] };
+  if (!axes.rows.length || !axes.cols.length) return ["This panel has only special tokens."];
+  if (spot?.missing) return lacking(stage.view, spot.missing);
+  if (!spot) return strongestSays(part, axes, stage.view);
+  if (spot.row !== null && spot.col !== null) return linkSays(axes, spot, spanWeight(part, spot), part);
+  return wordSays(part, axes, spot);
+}
+
+/** @type {(part: Block, axes: Axes, view: Settings) => Children} */
+function strongestSays(part, axes, view) {
+  const best = strongest(part, axes.rows, axes.cols);
+  const isOrdinary = !axes.rows[best.row].special && !axes.cols[best.col].special;
+  return [
+    softly(`strongest ${isOrdinary ? `between ${unitsInWords(view.unit)} ` : ""}`),
+    ...linkSays(axes, best, best.weight, part),
+  ];
+}
+
+/** @type {(axes: Axes, cells: Cells, weight: number, kind: Kind) => Children} */
+function linkSays(axes, { row, rows, col, cols }, weight, kind) {
+  const link = linkText(bold(textOf(axes.rows, row, rows)), " → ", bold(textOf(axes.cols, col, cols)));
+  return [link, " ", amount(number(weight, kind))];
+}
+
+/** @type {(part: Block, axes: Axes, spot: Span) => Children} */
+function wordSays(part, axes, spot) {
+  const isQuery = spot.row !== null;
+  /** @type {(i: number) => Cells} */
+  const linked = (i) => (spot.row === null ? { ...spot, row: i, rows: 1 } : { ...spot, col: i, cols: 1 });
+  const units = isQuery ? axes.cols : axes.rows;
+  const weights = units.map((_, i) => spanWeight(part, linked(i)));
+  const word = isQuery ? textOf(axes.rows, spot.row, spot.rows) : textOf(axes.cols, spot.col, spot.cols);
+  const others = topThree(weights).flatMap((i, at) => [
+    at ? ", " : "",
+    typedText(units[i].text),
+    ` ${number(weights[i], part)}`,
+  ]);
+  return [linkText(bold(word), isQuery ? " → " : " ← ", ...others)];
+}
+
+/** @type {(weights: number[]) => number[]} */
+function topThree(weights) {
+  /** @type {number[]} */
+  const best = [];
+  weights.forEach((weight, i) => {
+    let at = best.length;
+    while (at && weight > weights[best[at - 1]]) at--;
+    if (at < 3) best.splice(at, 0, i);
+    best.length = Math.min(best.length, 3);
+  });
+  return best;
+}
+
+/** @type {(units: Unit[], from: number, count?: number) => string} */
+const textOf = (units, from, count = 1) =>
+  units
+    .slice(from, from + count)
+    .map((unit) => unit.text)
+    .join(" ");
+
+// ---- The weights of one panel, or the difference, as a table ------------------------------------------------
+
+/** @type {(stores: Stores, part: Parts) => void} */
+export function drawTable({ read, stage }, part) {
+  const { set, derived } = read;
+  if (!set.panels.length || !part.table.open) return;
+  const { diff } = stage.view;
+  const result = derived.diff?.partner ? derived.diff : null;
+  drawMenu(set, part, !!result);
+  const which = part.tableOf.value;
+  const isDifference = which === "diff" && diff && result;
+  part.tableBox.replaceChildren(
+    ...(isDifference ? [tableOfDifference(set, diff, result)] : tableOfPanel(read, stage.view, +which)),
+  );
+}
+
+/** @type {(set: Panels, part: Parts, hasDifference: boolean) => void} */
+function drawMenu(set, part, hasDifference) {
+  const panels = set.panels.map((_, i) => [String(i), shortName(set, i)]);
+  const options = [...panels, ...(hasDifference ? [["diff", "the difference"]] : [])];
+  const key = JSON.stringify(options);
+  const before = part.tableOf.value || (hasDifference ? "diff" : "0");
+  if (part.tabled !== key) {
+    part.tableOf.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
+    part.tabled = key;
+  }
+  part.tableOf.value = options.some(([value]) => value === before) ? before : "0";
+}
+
+/** @type {(read: Stores["read"], view: Stores["stage"]["view"], index: number) => HTMLElement[]} */
+function tableOfPanel({ set, derived }, view, index) {
+  const { reading } = set.panels[index];
+  const [rows, cols] = [derived.units[reading], derived.columns[reading]];
+  return rows.length && cols.length ? table(derived.heads[index], { rows, cols }, readingOf(set, index), view) : [];
 }

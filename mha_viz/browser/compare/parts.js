@@ -1,18 +1,19 @@
 // The comparison's page elements. What the user does is reported to the functions in `on`.
-import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, linksChoice, segments } from "../controls.js";
-import { make, typedText } from "../dom.js";
+import { begin, controlsFor, differing, drawingMenu, roving } from "../controls.js";
+import { make, svg, typedText } from "../dom.js";
+import { drawHeatmap, drawHeatmapFocus } from "../heatmap.js";
+import { drawLinks } from "../links.js";
 import { keysOf } from "../reading.js";
-import { defaultsFor } from "../view.js";
-import { canvasPair } from "./canvas_pair.js";
-import { nameOf, readingOf, sideOf } from "./set.js";
-import { START, areAlike, sameText, startOf } from "./together.js";
-import { icon, toolbar } from "./tools.js";
+import { firstValues } from "../view.js";
+import { areAlike, nameOf, readingOf, sameText, sideOf, startOf } from "./together.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Children, Parts } from "../dom.js" */
-/** @import { Setting } from "../view.js" */
-/** @import { CanvasPair } from "./canvas_pair.js" */
-/** @import { Panels, Sides } from "./set.js" */
-/** @import { PanelsView } from "./together.js" */
+/** @import { Unit } from "../geometry.js" */
+/** @import { Span } from "../layouts.js" */
+/** @import { Look } from "../stage.js" */
+/** @import { Setting, Settings } from "../view.js" */
+/** @import { Edit } from "./comparison.js" */
+/** @import { Panels, PanelsView, Sides } from "./together.js" */
 
 /**
  * @typedef {object} PanelPartFields
@@ -22,21 +23,10 @@ import { icon, toolbar } from "./tools.js";
  * @property {HTMLElement} says
  * @property {HTMLElement} note
  * @property {HTMLElement} [rename]
+ * @property {HTMLElement} [pill]
  * @property {string} drawn
  */
 /** @typedef {CanvasPair & PanelPartFields} PanelPart */
-
-const AS = [
-  ["heatmap", "heatmap"],
-  ["links", "links"],
-];
-const SCALES = [
-  ["fixed", "0 to 1"],
-  ["head", "0 to the largest shown"],
-  ["log", "logarithmic"],
-];
-/** @type {(text: string) => HTMLElement} */
-const quiet = (text) => make("span", { class: "soft" }, text);
 
 /** @type {(on: Actions) => Parts & { panels: PanelPart[] }} */
 export function page(on) {
@@ -48,9 +38,8 @@ export function page(on) {
   p.all = make(
     "div",
     { class: "compare" },
-    controlsOf(p, on),
+    make("div", { class: "top" }, scaleOf(p), controlsOf(p, on)),
     p.begun,
-    scaleOf(p),
     p.sheet,
     p.hint,
     differenceOf(p, on),
@@ -62,28 +51,9 @@ export function page(on) {
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function controlsOf(p, on) {
-  p.choices = {
-    as: segments("Drawn as", "as", AS, on.change),
-    unit: segments("Tokens", "unit", UNITS, on.change),
-    special: segments("Special tokens", "special", SPECIALS, on.change),
-    links: linksChoice(on.change),
-    scale: choice("Colour scale", SCALES, (scale) => on.change({ scale })),
-  };
-  /** @type {(label: string) => HTMLSelectElement} */
-  const pick = (label) =>
-    make("select", {
-      "aria-label": label,
-      onchange: (/** @type {Event} */ event) => on.subtract(event.target === p.second),
-    });
-  [p.second, p.first] = [pick("The panel to subtract from"), pick("The panel that is subtracted")];
-  p.subtract = make(
-    "fieldset",
-    { class: "subtract" },
-    make("legend", {}, "Difference"),
-    make("div", { class: "choice" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first),
-  );
+  p.choices = controlsFor("compare", on.change);
   p.drawing = make("summary");
-  p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box), p.subtract);
+  p.controls = make("div", { class: "controls" }, ...Object.values(p.choices).map((c) => c.box));
   return drawingMenu(p.drawing, p.controls);
 }
 
@@ -93,11 +63,7 @@ const bar = () => make("i", { class: "ramp", "aria-hidden": true });
 /** @type {(p: Parts) => HTMLElement} */
 function scaleOf(p) {
   [p.ramp, p.scaleText] = [bar(), make("span")];
-  p.how = make(
-    "span",
-    { class: "how" },
-    "Point at a word or a cell: every panel shows it. A click holds it, Escape lets go.",
-  );
+  p.how = make("span", { class: "how" }, "Hover over a word or cell to see it in all panels; click to pin.");
   p.scale = make("p", { class: "scale" }, p.ramp, p.scaleText, p.how);
   return p.scale;
 }
@@ -107,18 +73,15 @@ export function setControls(p, set, view) {
   for (const [name, choice_] of Object.entries(p.choices)) choice_.set(view[/** @type {Setting} */ (name)]);
   const usual = startOf(set);
   const links = view.as === "links" ? view.links : usual.links; // a heatmap has all
-  p.drawing.textContent = differing({ ...view, links }, usual, { scale: SCALES });
+  p.drawing.textContent = differing({ ...view, links }, usual, "compare");
   p.choices.links.box.hidden = view.as !== "links";
-  p.subtract.hidden = set.panels.length < 2;
-  const options = () => [
-    make("option", { value: "", textContent: "none" }),
-    ...set.panels.map((_, i) => make("option", { value: i, textContent: shortName(set, i) })),
-  ];
   for (const [select, at] of [
     [p.second, 1],
     [p.first, 0],
   ]) {
+    const options = () => set.panels.map((_, i) => make("option", { value: i, textContent: i + 1 }));
     if (p.offered !== set.key) select.replaceChildren(...options());
+    select.disabled = set.panels.length < 3; // the neighbours are the only two
     select.value = view.diff ? view.diff[at] : "";
   }
   p.offered = set.key;
@@ -128,9 +91,9 @@ export function setControls(p, set, view) {
 /** @type {(p: Parts, set: Panels, view: PanelsView, on: Actions) => void} */
 export function setBegun(p, set, view, on) {
   const { special } = startOf({ readings: [], start: set.start }); // begins so with any text
-  begin(p.begun, startOf(set), { ...defaultsFor(START, set.readings), special }, view, on.change, [
-    "A long text: special tokens hidden, colours up to the largest weight shown, three links of each word.",
-    "Show the strongest only",
+  begin(p.begun, startOf(set), { ...firstValues("compare", set.readings), special }, view, on.change, [
+    "Long text: special tokens hidden, three links per word, colours up to the largest weight shown.",
+    "Show only the strongest",
   ]);
 }
 
@@ -156,7 +119,7 @@ export function panelOf(set, index, on) {
   const number = make("span", { class: "number", "aria-hidden": true }, String(index + 1));
   p.name = make("span", { class: "named" }, ...nameParts(p, set, index, on));
   p.tools = toolbar(set, index, on);
-  const title = make("h2", {}, number, make("code", {}, name), quiet(` (${paper})`));
+  const title = make("h2", {}, number, make("code", {}, name), softly(` (${paper})`));
   p.says = make("p", { class: "says" });
   p.note = make("p", { class: "note soft" });
   const whose = whoseOf(set, index);
@@ -172,6 +135,7 @@ export function panelOf(set, index, on) {
     p.says,
     p.note,
   );
+  if (set.panels[index + 1]) p.all.append((p.pill = pillOf(index, on)));
   return p;
 }
 
@@ -189,7 +153,7 @@ function nameParts(p, set, index, on) {
       title: name ? `${name}. Rename` : "Rename",
       "aria-label": `Name of panel ${index + 1}${name ? `: ${name}` : ""}. Rename`,
     },
-    ...(name ? [text] : [quiet("Add a name"), icon("rename")]),
+    ...(name ? [text] : [softly("Add a name"), icon("rename")]),
   ); // a name takes all the available room
   rename.onclick = () => askName(p, rename, name, (value) => on.edit({ action: "rename", index, name: value }));
   p.rename = rename;
@@ -277,37 +241,47 @@ function marked(letters, spans, start) {
 
 // ---- The difference, and the table --------------------------------------------------------------------------
 
+// The difference stands among the panels, in their rows; returns the list of what differs most, below all of them.
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
 function differenceOf(p, on) {
+  /** @type {(label: string) => HTMLSelectElement} */
+  const pick = (label) =>
+    make("select", {
+      "aria-label": label,
+      onchange: (/** @type {Event} */ event) => on.subtract(event.target === p.second),
+    });
+  [p.second, p.first] = [pick("Panel to subtract from"), pick("Subtracted panel")];
+  const which = make("span", { class: "which" }, p.second, make("span", { "aria-hidden": true }, "−"), p.first);
   p.diffTitle = make("h2");
-  p.close = make("button", { type: "button", class: "quiet", onclick: () => on.change({ diff: null }) }, "Close");
-  p.diffText = make("p", { class: "meaning" });
+  p.close = toolButton("remove", "Close", () => on.change({ diff: null }));
+  p.diffText = make("p", { class: "note soft meaning" });
   p.map = canvasPair();
   [p.diffLess, p.diffRamp, p.diffMore] = [make("span"), bar(), make("span")];
+  p.diffScale = make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore);
   p.diffSays = make("p", { class: "says" });
-  p.diffMissing = make("p", { class: "soft" });
   p.list = make("ol");
-  p.diffBody = make(
-    "div",
-    { class: "two" },
-    make(
-      "div",
-      { class: "map" },
-      make("p", { class: "scale" }, p.diffLess, p.diffRamp, p.diffMore),
-      p.map.box,
-      p.diffSays,
-      p.diffMissing,
-    ),
-    make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list),
-  );
+  p.most = make("div", { class: "most" }, make("h3", {}, "Largest differences"), p.list);
   p.diff = make(
     "section",
-    { class: "difference", "aria-label": "Difference", hidden: true },
-    make("header", {}, p.diffTitle, p.close),
+    { class: "difference", "aria-label": "Difference" },
+    make("header", {}, which, make("div", { class: "title" }, p.diffTitle), make("div", { class: "tools" }, p.close)),
+    p.diffScale,
+    p.map.box,
+    p.diffSays,
     p.diffText,
-    p.diffBody,
   );
-  return p.diff;
+  return p.most;
+}
+
+// Between two panels: a click shows what differs, or no longer.
+/** @type {(index: number, on: Actions) => HTMLElement} */
+function pillOf(index, on) {
+  const label = `Difference of panels ${index + 1} and ${index + 2}`;
+  const sign = make("span", { class: "sign", "aria-hidden": true }, "−");
+  const pill = make("button", { type: "button", class: "pill", title: "Difference", "aria-label": label }, sign);
+  pill.append(make("span", { class: "word", "aria-hidden": true }, "Difference"));
+  pill.onclick = () => on.difference(index);
+  return pill;
 }
 
 /** @type {(p: Parts, on: Actions) => HTMLElement} */
@@ -318,33 +292,126 @@ function tableOf(p, on) {
   return p.table;
 }
 
-// One of the largest differences: "it → animal 0.677 → 0.051 −0.626", with a bar for its size and sign.
-/** @type {(from: string, to: string, numbers: string[], share: number, on: object) => HTMLElement} */
-export function entry(from, to, numbers, share, on) {
-  const strip = make("i", { class: share < 0 ? "less" : "more", "aria-hidden": true });
-  strip.style.setProperty("--share", `${Math.abs(share) * 50}%`);
-  const [first, second, difference] = numbers;
-  const button = make(
-    "button",
-    { type: "button", ...on },
-    make("span", { class: "link" }, typedText(from), " → ", typedText(to)),
-    make("span", { class: "soft" }, `${first} → ${second}`),
-    strip,
-    make("span", { class: "value" }, difference),
-  );
-  return make("li", {}, button);
+// ---- The buttons of a panel ---------------------------------------------------------------------------------
+
+// What each does to the compared heads, as one stop of the Tab key.
+
+/**
+ * A button of a panel: what it does to the compared heads, where it can.
+ *
+ * @typedef {{ name: string, label: string, change?: Omit<Edit, "index"> }} Tool
+ */
+
+/** @type {Record<string, string>} */
+const ICONS = {
+  // strokes in a square of 16 × 16
+  left: "M10 3 5 8l5 5",
+  right: "m6 3 5 5-5 5",
+  duplicate: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
+  remove: "m4 4 8 8M12 4l-8 8",
+  open: "M9 3h4v4M13 3 7.5 8.5M6.5 4H3v9h9V9.5",
+  pin: "M8 3v10M3 8h10",
+  rename: "m3 13 .6-2.8L10.5 3.3l2.2 2.2-6.9 6.9z",
+};
+
+/** @type {(set: Panels, index: number, on: Actions) => HTMLElement} */
+function toolbar(set, index, on) {
+  const buttons = toolsOf(set, index).map((tool) => panelButton(tool, index, on));
+  const box = make("div", { class: "tools", role: "toolbar", "aria-label": `Panel ${index + 1}` }, ...buttons);
+  roving(box);
+  return box;
 }
 
-/** @type {(caption: string, rows: string[][]) => HTMLElement} */
-export function differenceTable(caption, rows) {
-  /** @type {(tag: "th" | "td", cells: string[]) => HTMLElement} */
-  const line = (tag, cells) =>
-    make("tr", {}, ...cells.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, typedText(cell))));
-  return make(
-    "table",
-    {},
-    make("caption", {}, caption),
-    make("thead", {}, line("th", ["from", "to", "first", "second", "difference"])),
-    make("tbody", {}, ...rows.map((row) => line("td", row))),
-  );
+/** @type {(set: Panels, index: number) => Tool[]} */
+function toolsOf({ panels, editable }, index) {
+  const open = { name: "open", label: "Open in Explore", change: { action: "open" } };
+  if (!editable) return [open, { name: "pin", label: "Compare", change: { action: "pin" } }];
+  /** @type {(to: number) => Tool["change"]} */
+  const moveTo = (to) => (panels[to] ? { action: "move", to } : undefined);
+  return [
+    { name: "left", label: "Move left", change: moveTo(index - 1) },
+    { name: "right", label: "Move right", change: moveTo(index + 1) },
+    { name: "duplicate", label: "Duplicate", change: { action: "duplicate" } },
+    open,
+    { name: "remove", label: "Remove", change: { action: "remove" } },
+  ];
 }
+
+/** @type {(tool: Tool, index: number, on: Actions) => HTMLElement} */
+function panelButton({ name, label, change }, index, on) {
+  const button = toolButton(name, label, change && (() => on.edit({ ...change, index })), `: panel ${index + 1}`);
+  if (name === "pin") button.append(label);
+  if (!change) button.setAttribute("aria-disabled", "true");
+  return button;
+}
+
+/** @type {(name: string, label: string, onclick?: () => void, whose?: string) => HTMLElement} */
+function toolButton(name, label, onclick, whose = "") {
+  const button = make("button", { type: "button", title: label, "aria-label": label + whose }, icon(name));
+  button.dataset.tool = name;
+  if (onclick) button.onclick = onclick;
+  return button;
+}
+
+/** @type {(name: string) => SVGElement} */
+const icon = (name) =>
+  svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+
+// ---- Two canvases on top of each other ----------------------------------------------------------------------
+
+// A drawing that is made once, and the focus in it.
+
+/**
+ * @typedef {{ canvas: HTMLCanvasElement, over: HTMLCanvasElement, tall: HTMLElement, box: HTMLElement, layout?: any }}
+ *   CanvasPair
+ */
+
+/** @type {() => CanvasPair} */
+function canvasPair() {
+  const canvas = make("canvas", { tabIndex: 0, role: "application" });
+  const over = make("canvas", { class: "over", "aria-hidden": true });
+  const tall = make("div", { class: "tall" }, canvas, over);
+  return { canvas, over, tall, box: make("div", { class: "box" }, tall) };
+}
+
+// `scene` contains `heads` for links, `head` for a heatmap. Unless `all`, only the focus is drawn: over the heatmap, or
+// in place of the links.
+/** @type {(sheet: CanvasPair, scene: any, focus: Span | null, all: boolean, look: Look) => void} */
+export function drawCanvasPair(sheet, scene, focus, all, look) {
+  const isLinks = !!scene.heads;
+  if (all && isLinks) {
+    sheet.layout = drawLinks(sheet.canvas, scene, look, sheet.box.scrollTop);
+    sheet.tall.style.height = `${sheet.layout.height}px`;
+  } else if (all) {
+    sheet.layout = drawHeatmap(sheet.canvas, scene, look);
+    sheet.tall.style.height = "";
+  }
+  sheet.over.hidden = !focus;
+  sheet.tall.classList.toggle("replaced", isLinks && !!focus);
+  if (!focus) return;
+  if (isLinks) drawLinks(sheet.over, { ...scene, focus }, look, sheet.box.scrollTop);
+  else drawHeatmapFocus(sheet.over, { ...scene, focus }, look, sheet.layout);
+}
+
+// ---- Sentences about the spot under the pointer -------------------------------------------------------------
+
+/** @type {(text: string) => HTMLElement} */
+export const bold = (text) => make("b", {}, typedText(text));
+/** @type {(text: string) => HTMLElement} */
+export const amount = (text) => make("span", { class: "value" }, text);
+/** @type {(...children: Children) => HTMLElement} */
+export const softly = (...children) => make("span", { class: "soft" }, ...children);
+/** @type {(...children: Children) => HTMLElement} */
+export const linkText = (...children) => make("span", { class: "link" }, ...children);
+
+/** @type {(view: Settings, unit: Unit) => Children} */
+export function lacking(view, unit) {
+  const kind = unit.special ? "special token" : view.unit === "words" ? "word" : "token";
+  const isHidden = unit.special && view.special !== "keep";
+  return [softly(`no ${kind} “`, typedText(unit.text), `” here${isHidden ? ": hidden" : ""}`)];
+}
+
+// The sentences of every panel, for screen readers.
+/** @type {(set: Panels, panels: PanelPart[]) => string} */
+export const allSay = (set, panels) =>
+  panels.map((panel, i) => `${i + 1}, ${nameOf(set, i).name}: ${panel.says.textContent}`).join("; ");

@@ -1,14 +1,15 @@
-// Several heads at once: correspondence, common scale, differences, and the address. Numbers only, no page. Tested with
-// `node --test`.
-import { block, isLong, pinName, shades, units } from "../geometry.js";
-import { keysOf } from "../reading.js";
-import { LONG, defaultsFor, defaultsOf, patternsOf } from "../view.js";
-import { nameOf, readingOf, sideOf } from "./set.js";
+// Several heads at once: their data, which of their words correspond, where a spot of one is in the others, common
+// scale, differences, and the address. Numbers only, no page. Tested with `node --test`.
+import { block, isLong, pinName, pinOf, shades, units } from "../geometry.js";
+import { keysOf, mapName, paperMapName, unpack } from "../reading.js";
+import { firstValues, lastOf, settingsIn, settingsOut } from "../view.js";
 /** @import { Axes, Block, Pin, Unit } from "../geometry.js" */
-/** @import { Reading, TypedAxis } from "../reading.js" */
-/** @import { Kind, Setting, Settings } from "../view.js" */
-/** @import { Opening, Panels, Sides } from "./set.js" */
+/** @import { Span, Spot } from "../layouts.js" */
+/** @import { Axis, Reading, Themes, TypedAxis } from "../reading.js" */
+/** @import { Kind, Settings } from "../view.js" */
+/** @import { Stores } from "./compare.js" */
 /** @import { Edit } from "./comparison.js" */
+/** @import { Derived } from "./panels.js" */
 
 /** @typedef {Settings & { pin: Pin | null, diff: [number, number] | null }} PanelsView */
 
@@ -45,54 +46,108 @@ import { nameOf, readingOf, sideOf } from "./set.js";
  *   Unit[] }} Partners
  */
 
+// ---- The panels ---------------------------------------------------------------------------------------------
+
+// As figures/layout/panels.py packs them: their readings, and which of their words correspond.
+
+/**
+ * The texts of rows, or of columns, of all readings of some panels, and which of their words stand for each other.
+ *
+ * @typedef {{ readings: TypedAxis[], aligned: (number | null)[][][], place: (number | null)[][][] }} Sides
+ */
+
+/**
+ * Panels to compare (figures/layout/panels.py).
+ *
+ * @typedef {object} PanelsFields
+ * @property {Sides} [columns]
+ * @property {string} key
+ * @property {boolean} editable
+ * @property {{ reading: number, head: number, name: string, source?: number }[]} panels
+ * @property {Reading[]} readings
+ * @property {number[]} sizes
+ * @property {(string | null)[][]} compared
+ * @property {(number | null)[][]} divergence
+ * @property {Themes} themes
+ * @property {{ diff: string, special?: string, pin?: string }} [start]
+ */
+/** @typedef {Omit<Sides, "readings"> & PanelsFields} Panels */
+
+/**
+ * What the settings depend on with which panels open.
+ *
+ * @typedef {Pick<Panels, "readings" | "start">} Opening
+ */
+
+// Bytes of figures/layout/panels.py -> its header, with each reading unpacked and its words' numbers by token.
+/** @type {(bytes: Uint8Array) => Panels} */
+export function unpackPanels(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const set = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let from = 4 + length;
+  set.readings = set.sizes.map((/** @type {number} */ size) => {
+    const reading = unpack(bytes.subarray(from, from + size));
+    from += size;
+    for (const axis of [reading, reading.keys]) if (axis) axis.wordOf = wordsByToken(axis);
+    return reading;
+  });
+  if (set.columns) Object.assign(set.columns, { readings: set.readings.map(keysOf) });
+  return set;
+}
+
+/** @type {(axis: Axis) => number[]} */
+function wordsByToken({ groups }) {
+  /** @type {number[]} */
+  const words = [];
+  groups.forEach((tokens, word) => tokens.forEach((token) => (words[token] = word)));
+  return words;
+}
+
+// The correspondence of rows, or of columns; readings of one text have the same units.
+/** @type {(set: Panels, side: "rows" | "cols") => Sides} */
+export const sideOf = (set, side) => (side === "cols" && set.columns) || set;
+
+/** @type {(set: Panels, panel: number) => Reading} */
+export const readingOf = (set, panel) => set.readings[set.panels[panel].reading];
+
+/** @type {(set: Panels, panel: number) => { name: string, paper: string }} */
+export const nameOf = (set, panel) => {
+  const [reading, { head }] = [readingOf(set, panel), set.panels[panel]];
+  return { name: mapName(reading, head), paper: paperMapName(reading, head) };
+};
+
 // ---- The view in the URL ------------------------------------------------------------------------------------
 
-export const START = defaultsOf(["as", "unit", "special", "links", "scale"]);
-const PATTERNS = patternsOf(Object.keys(START));
-
 // If any of the texts is long, the panels begin with its strongest links, on one scale.
-const { special, links } = LONG.defaults;
 /** @type {(set: Opening) => Record<string, string>} */
 export const startOf = (set) => ({
-  ...(set.readings.some(isLong) ? { ...START, special, links, scale: "head" } : defaultsFor(START, set.readings)),
+  ...firstValues("compare", set.readings, set.readings.some(isLong)),
   ...(set.start?.special && { special: set.start.special }),
 });
-
-/** @type {(value: string) => boolean} */
-const isShared = (value) => value !== "row"; // a separate scale for each row is not a common scale
 
 // URLSearchParams -> view. Anything unknown or out of range becomes the default; never throws.
 /** @type {(params: URLSearchParams, set: Panels) => PanelsView} */
 export function parseTogether(params, set) {
   /** @type {(name: string) => string} */
-  const last = (name) => params.getAll(name).at(-1) ?? ""; // the last value of a repeated parameter, as on the server
-  const view = /** @type {PanelsView} */ ({ pin: null, diff: null });
-  for (const [name, first] of Object.entries(startOf(set))) {
-    view[/** @type {Setting} */ (name)] = PATTERNS[name].test(last(name)) && isShared(last(name)) ? last(name) : first;
-  }
+  const last = (name) => lastOf(params, name) ?? "";
+  /** @type {PanelsView} */
+  const view = { ...settingsIn(params, startOf(set), "compare"), pin: null, diff: null };
   const count = set.panels.length;
   const [, first, second] = /^(\d{1,2})-(\d{1,2})$/.exec(last("diff") || set.start?.diff || "") || [];
   if (first !== undefined && +first !== +second && +first < count && +second < count) view.diff = [+first, +second];
   const at = /^\d{1,2}$/.test(last("at")) ? +last("at") : 0;
-  const [whole, query, key] = /^(?:q(\d{1,4}))?(?:k(\d{1,4}))?$/.exec(last("pin")) || [];
-  if (whole && at < count) {
-    const pin = { at, query: query === undefined ? null : +query, key: key === undefined ? null : +key };
-    const reading = readingOf(set, at);
-    if ((pin.query ?? 0) < reading.n && (pin.key ?? 0) < keysOf(reading).n) view.pin = pin;
-  }
-  return view;
+  const pin = at < count && pinOf(last("pin") || set.start?.pin, readingOf(set, at));
+  return { ...view, pin: pin ? { ...pin, at } : null };
 }
 
 // view -> the URL parameters that differ from the defaults (null: remove it from the URL). Panels that open with a
-// difference state when it is closed.
+// difference or a held word state when it is not.
 /** @type {(view: PanelsView, set: Opening) => Record<string, string | null>} */
 export function encodeTogether(view, set) {
-  const fields = /** @type {Record<string, string | null>} */ ({});
-  const first = startOf(set);
-  for (const name of /** @type {Setting[]} */ (Object.keys(first)))
-    fields[name] = view[name] === first[name] ? null : (view[name] ?? null);
+  const fields = settingsOut(view, startOf(set));
   fields.diff = view.diff ? view.diff.join("-") : set.start?.diff ? "none" : null;
-  fields.pin = pinName(view.pin);
+  const pin = pinName(view.pin) ?? (set.start?.pin ? "none" : null);
+  fields.pin = pin === set.start?.pin && !view.pin?.at ? null : pin;
   fields.at = view.pin && view.pin.at ? String(view.pin.at) : null;
   return fields;
 }
@@ -189,8 +244,8 @@ const cutAlike = (a, b, ours, theirs) =>
 /** @type {(a: string, b: string) => boolean} */
 const alike = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
 
-// Two panels by everything in which they differ, as `told_apart` of figures/difference.py: [{name, more}]; `more` is
-// empty if the names of the heads differ.
+// Two panels by everything in which they differ, as `told_apart` of figures/layout/difference.py: [{name, more}];
+// `more` is empty if the names of the heads differ.
 /** @type {(set: Panels, pair: [number, number]) => { name: string, more: string }[]} */
 export function toldApart(set, pair) {
   const [i, j] = pair.map((panel) => set.panels[panel].reading);
@@ -342,7 +397,8 @@ const joined = ({ units: ours, others }, partner) => ours.map((unit, at) => name
 const named = (unit, other) =>
   unit.special || alike(unit.text, other.text) ? unit : { ...unit, text: `${unit.text} / ${other.text}` };
 
-// Each difference as a level on the signed scale, 0…255; 128 is none. The same as `levels` in figures/difference.py.
+// Each difference as a level on the signed scale, 0…255; 128 is none. The same as `levels` in
+// figures/layout/difference.py.
 /** @type {(difference: Subtraction) => Uint8ClampedArray} */
 export function signedShades({ d, top }) {
   const out = new Uint8ClampedArray(d.length);
@@ -351,7 +407,7 @@ export function signedShades({ d, top }) {
 }
 
 // The cells that differ most, largest first.
-/** @type {(difference: Subtraction, count: number) => number[]} */
+/** @type {(difference: Pick<Subtraction, "d">, count: number) => number[]} */
 export const largest = ({ d }, count) =>
   Array.from(d.keys())
     .filter((i) => d[i])
@@ -366,4 +422,76 @@ export const largest = ({ d }, count) =>
 export function columns(width, count, least, gap) {
   const fit = Math.max(1, Math.min(4, count, Math.floor((width + gap) / (least + gap))));
   return Math.max(1, Math.ceil(count / Math.ceil(count / fit)));
+}
+
+// ---- The spot under the pointer in one panel, mapped to the others ------------------------------------------
+
+// A spot is {at: panel, row, col} in units of that panel.
+
+/**
+ * A spot as it is in one reading, or the unit that this reading lacks.
+ *
+ * @typedef {(Span & { missing?: undefined }) | { missing: Unit }} Place
+ */
+
+/**
+ * What is needed to tell where a spot is in other panels.
+ *
+ * @typedef {{ read: { set: Panels, derived: Pick<Derived, "units" | "standing"> & { columns?: Unit[][], diff: {
+ *   partner?: number[] } | null } }, stage: { view: PanelsView } }} Pointed
+ */
+
+// The rows, or the columns, of every reading.
+/** @type {(derived: Pointed["read"]["derived"], side: "rows" | "cols") => Unit[][]} */
+const unitsOn = (derived, side) => (side === "cols" && derived.columns) || derived.units;
+
+// The units of reading j that correspond to each unit of reading i along one axis; while two panels are subtracted,
+// replaced words correspond too.
+/** @type {(stores: Pointed, side: "rows" | "cols", i: number, j: number) => ([number, number] | null)[]} */
+function standing({ read: { set, derived }, stage }, side, i, j) {
+  const key = `${side} ${i}-${j}`;
+  if (derived.standing[key]) return derived.standing[key];
+  const [ours, theirs] = [i, j].map((reading) => unitsOn(derived, side)[reading]);
+  /** @type {(reading: number) => boolean} */
+  const isSubtracted = (reading) => !!stage.view.diff?.some((panel) => set.panels[panel].reading === reading);
+  const replaces = derived.diff?.partner && i !== j && isSubtracted(i) && isSubtracted(j);
+  const { partner } = replaces ? partners(sideOf(set, side), i, j, ours, theirs, stage.view) : {};
+  derived.standing[key] = partner?.map((unit) => [unit, 1]) ?? counterparts(sideOf(set, side), i, j, ours, theirs);
+  return derived.standing[key];
+}
+
+// A spot in another reading: {row, rows, col, cols}, or {missing: the unit that it lacks}.
+/** @type {(stores: Pointed, reading: number, spot: Spot | null) => Place | null} */
+export function spotIn(stores, reading, spot) {
+  if (!spot) return null;
+  const { set, derived } = stores.read;
+  const from = set.panels[spot.at ?? 0].reading;
+  /** @type {(side: "rows" | "cols", index: number | null) => [number | null, number] | null} */
+  const place = (side, index) => (index === null ? [null, 1] : standing(stores, side, from, reading)[index]);
+  const [rows, cols] = [place("rows", spot.row), place("cols", spot.col)];
+  if (!rows) return { missing: unitsOn(derived, "rows")[from][spot.row ?? 0] };
+  if (!cols) return { missing: unitsOn(derived, "cols")[from][spot.col ?? 0] };
+  return /** @type {Span} */ ({ row: rows[0], rows: rows[1], col: cols[0], cols: cols[1] });
+}
+
+/** @type {(stores: Stores) => Spot | null} */
+export function held({ read: { set, derived }, stage }) {
+  if (!stage.view.pin || !derived) return null;
+  const { at, query, key } = stage.view.pin;
+  const [rows, cols] = [unitsOn(derived, "rows"), unitsOn(derived, "cols")].map(
+    (every) => every[set.panels[at ?? 0].reading],
+  );
+  /** @type {(list: Unit[], token: number | null) => number | null} */
+  const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
+  const spot = /** @type {Spot} */ ({ at, row: find(rows, query), col: find(cols, key) });
+  return spot.row === -1 || spot.col === -1 ? null : spot;
+}
+
+/** @type {(stores: Stores, spot: Spot) => Pin} */
+export function pinAt({ read: { set, derived } }, { at = 0, row, col }) {
+  const { reading } = set.panels[at];
+  /** @type {(list: Unit[], unit: number | null) => number | null} */
+  const token = (list, unit) => (unit === null ? null : list[unit].tokens[0]);
+  const [query, key] = [token(derived.units[reading], row), token(derived.columns[reading], col)];
+  return { at, query, key };
 }

@@ -1,25 +1,20 @@
-// One reading on the page: the grid of all heads, one head as links and heatmap, and the ranking by a link. What only
-// changes the view is drawn here at once; the server is told afterwards and keeps the URL.
-import { make } from "../dom.js";
+// One reading on the page: findings about it, the grid of all heads, one head as links and heatmap, and the ranking by
+// a link. What only changes the view is drawn here at once; the server is told afterwards and keeps the URL.
+import { make, typedText } from "../dom.js";
 import { encodeView, parseView } from "../geometry.js";
-import { rememberRoles, rolesName, showsRoles } from "../memory.js";
-import { mounted } from "../mount.js";
-import { queued } from "../post.js";
+import { mounted, queued } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
 import { Stage, readLook } from "../stage.js";
-import { Findings } from "./findings.js";
+import { ElsewhereView } from "./elsewhere.js";
+import { Turns } from "./first_visit.js";
 import { HeadView } from "./head.js";
 import { Heads } from "./heads.js";
 import { Overview } from "./overview.js";
-import { Ranks } from "./ranks.js";
-import { Read } from "./read.js";
-import { Shown } from "./shown.js";
-import { Turns } from "./turns.js";
-import { tellBows } from "./bows.js";
-/** @import { ReadingView } from "../geometry.js" */
-/** @import { StreamlitComponent } from "../mount.js" */
+import { Ranks } from "./preview.js";
+import { Read, Shown, tellBows } from "./read.js";
+/** @import { Pin, ReadingView } from "../geometry.js" */
+/** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Reading } from "../reading.js" */
-/** @import { Send } from "../post.js" */
 /** @import { Drawing, Look } from "../stage.js" */
 /** @import { HeadRoles } from "./roles.js" */
 
@@ -51,7 +46,11 @@ class Explorer {
   #overview;
   #head;
   #ranks;
+  #elsewhere;
   #turns;
+  #isWhole = false; // in a class, one drawing at a time: all heads, or the opened one
+  #turn = make("button", { type: "button", class: "turn" });
+  #opened = -1;
 
   /** @param {HTMLElement} root @param {Send} send @param {() => string} locate */
   constructor(root, send, locate) {
@@ -77,6 +76,9 @@ class Explorer {
     this.#turns = new Turns(this.#stores);
     this.#head = new HeadView(this.#stores);
     this.#overview = new Overview(this.#stores, this.#head.box, this.#ranks.box);
+    this.#elsewhere = new ElsewhereView(this.#stores);
+    this.#head.box.append(this.#elsewhere.box);
+    this.#turn.onclick = () => this.#turnTo(!this.#isWhole);
     this.#head.menu.append(this.#overview.roles.box, this.#overview.roles.signs);
     this.#box = make("div", { class: "explorer" }, this.#overview.box, this.#head.box, this.#announcement);
     root.replaceChildren(this.#findings.box, this.#box);
@@ -97,7 +99,7 @@ class Explorer {
       parse: (params) => {
         const view = {
           ...parseView(params, reading()),
-          roles: showsRoles(params),
+          roles: params.getAll("roles").at(-1) === "on",
           arrows: params.get("arrows") === "on",
         };
         return this.#stores.read.quiet ? { ...view, pin: null } : view; // a held word would give the hidden answer away
@@ -108,7 +110,7 @@ class Explorer {
       message: (view) => ({
         of: reading().of,
         ...encodeView(view, reading()),
-        roles: rolesName(view.roles),
+        roles: view.roles ? "on" : null,
         arrows: view.arrows ? "on" : null,
       }),
       held: () => this.#stores.shown.held(),
@@ -122,10 +124,9 @@ class Explorer {
   /** @type {(data: Uint8Array | Reading, headRoles: HeadRoles | null) => void} */
   show(data, headRoles = null) {
     const { read, stage, heads } = this.#stores;
-    const { isSame, isOfSameTokens, isStep, isLed } = read.receive(data, headRoles, () => stage.view.on);
+    const { isSame, isOfSameTokens, isLed } = read.receive(data, headRoles, () => stage.view.on);
     if (!isSame) heads.hovered = null;
     if (!isSame || isLed) stage.adopt(undefined, isOfSameTokens && !isLed);
-    if (isStep && stage.view.roles) rememberRoles(true); // the tour has explained them
     this.#draw();
     heads.tell();
     this.#turns.begin();
@@ -137,11 +138,25 @@ class Explorer {
     this.#stores.stage.stop();
   }
 
+  // Shows all heads in place of the opened one, or that again.
+  /** @type {(isWhole: boolean) => void} */
+  #turnTo(isWhole) {
+    const wasFocused = this.#turn.matches(":focus");
+    this.#opened = this.#stores.stage.view.head;
+    this.#isWhole = isWhole;
+    this.#box.classList.toggle("whole", isWhole);
+    this.#turn.textContent = isWhole ? "One head" : "All heads";
+    (isWhole ? this.#overview : this.#head).box.querySelector("header")?.append(this.#turn);
+    if (wasFocused) this.#turn.focus();
+    if (this.#stores.look.letters) this.#draw(); // what was hidden had no size
+  }
+
   #draw() {
     const { read, stage, look } = this.#stores;
     if (!read.reading) return;
     readLook(look, this.#root, read.reading.themes, this.#head.note);
     this.#box.classList.toggle("plain", new URLSearchParams(stage.locate()).get("class") === "1");
+    if (this.#opened !== stage.view.head) this.#turnTo(false);
     this.#box.style.setProperty("--heads", String(read.reading.heads));
     this.#findings.draw();
     this.#overview.drawPictures(); // first what measures the page, then what changes it: one layout
@@ -150,7 +165,8 @@ class Explorer {
     this.#head.drawControls();
     this.#ranks.draw();
     this.#head.drawTable();
-    tellBows(this.#stores);
+    this.#elsewhere.draw();
+    tellBows(this.#stores, this.#turns.says);
   }
 }
 
@@ -170,8 +186,63 @@ function onPage(root, send) {
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  const leave = mounted(component, ".mha-explorer", onPage, `This drawing failed. ${REMEDY}`);
+  const leave = mounted(component, ".mha-explorer", onPage, `This drawing could not be made. ${REMEDY}`);
   const { host } = /** @type {ShadowRoot} */ (/** @type {unknown} */ (component.parentElement));
   host?.toggleAttribute("data-drawn", true); // the placeholder can be hidden
   return leave;
 }
+
+// ---- Findings in this text ----------------------------------------------------------------------------------
+
+// What heads do in this text, in sentences: what a pronoun refers to, then what is unusual. Each opens its head with
+// the word held that shows it.
+
+/**
+ * One finding; every second part of its `words` is quoted from the text. Those that are not unusual come first.
+ *
+ * @typedef {{ head: number, words: string[], pin: Pin, isUnusual: boolean }} Finding
+ */
+
+const UNUSUAL = "Unusual here:"; // beside the read-out of a head, which gives its strongest link
+const NAME = /(L\d+H\d+)/;
+const PLACE = /L(\d+)H(\d+)/;
+
+class Findings {
+  box = make("p", { class: "findings", role: "group", "aria-label": "Findings in this text" });
+  #drawn = /** @type {Finding[] | null} */ (null);
+  #stores;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+  }
+
+  draw() {
+    const { unusual, mode } = this.#stores.read;
+    this.box.hidden = !unusual.length || !!mode; // heads that are off have a sentence of their own
+    if (this.#drawn === unusual) return;
+    this.#drawn = unusual;
+    const first = unusual.findIndex(({ isUnusual }) => isUnusual);
+    const sentences = unusual.map((finding) => this.#sentence(finding));
+    if (first >= 0) sentences.splice(first, 0, make("span", { class: "soft" }, UNUSUAL));
+    this.box.replaceChildren(...sentences);
+  }
+
+  /** @type {(finding: Finding) => HTMLElement} */
+  #sentence({ head, words, pin }) {
+    const { stage, heads } = this.#stores;
+    const parts = words.flatMap((part, i) => (i % 2 ? [make("i", {}, typedText(part))] : named(part)));
+    const onclick = () => {
+      heads.open(head);
+      stage.change({ on: [head], pin });
+    };
+    return make("button", { type: "button", onclick }, ...parts);
+  }
+}
+
+// Text with the names of heads in it set apart, and explained.
+/** @type {(text: string) => (string | HTMLElement)[]} */
+const named = (text) =>
+  text
+    .split(NAME)
+    .map((part) => (NAME.test(part) ? make("b", { title: part.replace(PLACE, "Layer $1, head $2") }, part) : part));

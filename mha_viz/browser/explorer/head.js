@@ -1,20 +1,18 @@
 // One head as links and as a heatmap, in words and as a table; in the links, other heads of its layer beside it.
-import { SPECIALS, UNITS, begin, choice, differing, drawingMenu, fitted, linksChoice, segments } from "../controls.js";
-import { make } from "../dom.js";
-import { fewLinks, linkScale } from "../drawn_links.js";
-import { DEFAULTS, firstView, isPair } from "../geometry.js";
+import { begin, controlsFor, differing, drawingMenu, fitted } from "../controls.js";
+import { fadeOut, make } from "../dom.js";
+import { firstView, isPair } from "../geometry.js";
 import { drawHeatmap, thinned } from "../heatmap.js";
 import { heatmapSpotAt, linksSpotAt } from "../layouts.js";
-import { drawLinks, lineRamp } from "../links.js";
-import { fadeOut } from "../motion.js";
+import { drawLinks, fewLinks, lineRamp, linkScale } from "../links.js";
 import { inModel, mapName, paperMapName } from "../reading.js";
-import { isOfLayers } from "../view.js";
 import { pointOn, reveal } from "../stage.js";
-import { QUANTITIES, defaultsFor } from "../view.js";
+import { OF_STRENGTH, firstValues, isOfLayers, stateOf } from "../view.js";
 import { hiddenNote, offNote, readout, scaleWords, table } from "../words.js";
-import { HeadBar } from "./bar.js";
-import { Chips } from "./chips.js";
+import { HeadBar } from "./heads.js";
+import { hasArcs } from "./read.js";
 import { UNEXPLAINED, cellsOf } from "./recipe.js";
+import { Chips } from "./roles.js";
 /** @import { Change } from "../controls.js" */
 /** @import { Children } from "../dom.js" */
 /** @import { Axes, ReadingView } from "../geometry.js" */
@@ -22,24 +20,12 @@ import { UNEXPLAINED, cellsOf } from "./recipe.js";
 /** @import { LinkScene, ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
 /** @import { Walk } from "../stage.js" */
+/** @import { Setting } from "../view.js" */
 /** @import { Stores } from "./explorer.js" */
 
-const SCALES = [
-  ["fixed", "0 to 1"],
-  ["head", "per head"],
-  ["row", "per row"],
-  ["log", "logarithmic"],
-];
-const SIDES = [
-  ["all", "all"],
-  ["aa", "A → A"],
-  ["ab", "A → B"],
-  ["ba", "B → A"],
-  ["bb", "B → B"],
-];
 const BEGUN = [
-  "A long text: the strongest links, of a word its three, special tokens hidden, colours per row.",
-  "Show the strongest links only",
+  "Long text: special tokens hidden, the three strongest links per word, colours per row.",
+  "Show only the strongest links",
 ];
 
 const SWITCH = { on: "Switch on", off: "Switch off" }; // what a click does
@@ -93,14 +79,22 @@ export class HeadView {
     { type: "button", class: "quiet off", title: "Key x, or drag its square out of the grid" },
     SWITCH.off,
   );
+  #fan = make("input", { type: "checkbox", onchange: () => this.#turnFan() });
+  #fanned = make(
+    "label",
+    { class: "known fan", title: "Draw lines from word to word beside the heatmap" },
+    this.#fan,
+    "Token links",
+  );
+  #wantsFan = /** @type {boolean | null} */ (null); // null until somebody has said
   #offNote = make("p", { class: "off-note" });
   #usual = make("summary");
   #composition = make("input", { type: "checkbox" });
   #composed = make(
     "label",
-    { class: "known", title: "Arrows in the grid: which earlier heads the scores of a head come from, on this text" },
+    { class: "known", title: "Composition: which earlier heads contribute to a head’s scores on this text" },
     this.#composition,
-    "Composition",
+    "Arrows between heads",
   );
   menu; // of the drawing
   #controls;
@@ -117,16 +111,29 @@ export class HeadView {
     this.#bar = new HeadBar(stores, (words) => {
       this.note.textContent = words;
     });
-    const title = "Add this head to the compared heads (in the grid: key c)";
+    const title = "Add this head to My heads (in the grid: key c or Shift-click)";
     const onclick = () => heads.compare(stage.view.head);
     const compare = make("button", { type: "button", class: "quiet", title, onclick, hidden: isAlone }, "+ Compare");
     this.#off.onclick = () => heads.turn(stage.view.head);
     this.#composition.onchange = () => stage.change({ arrows: this.#composition.checked });
     const top = make("header", {}, this.#title, compare, this.#off);
     const texts = [this.#begun, this.#offNote, this.#readout, this.#panels, this.note];
-    this.menu = drawingMenu(this.#usual, this.#controls.box, this.#bar.box, this.#table, this.#composed);
+    this.menu = drawingMenu(this.#usual, this.#controls.box, this.#bar.box, this.#table, this.#fanned, this.#composed);
     this.box = make("section", { class: "one" }, top, this.#chips.box, this.menu, ...texts);
     this.#listen();
+  }
+
+  // Whether the links fan out beside the heatmap: on request, and where arcs over the sentence cannot show them.
+  get #hasFan() {
+    const { stage, read } = this.#stores;
+    const { view } = stage;
+    const isPlain = hasArcs(this.#stores) && view.on.length < 2 && view.links === firstView(read.reading).links;
+    return this.#wantsFan ?? !isPlain;
+  }
+
+  #turnFan() {
+    this.#wantsFan = this.#fan.checked;
+    this.#stores.stage.drawing.draw();
   }
 
   drawControls() {
@@ -135,20 +142,22 @@ export class HeadView {
     this.#title.replaceChildren(...headingOf(reading, stage.view.head));
     this.#off.hidden = this.#stores.isAlone || isOfLayers(reading);
     this.#off.textContent = heads.isOff(stage.view.head) ? SWITCH.on : SWITCH.off;
+    this.#fanned.hidden = this.#stores.isAlone;
+    this.#fan.checked = this.#hasFan;
     this.#offNote.textContent = offNote(reading, stage.view.on);
     this.#chips.draw(stage.view.head);
     this.#controls.set(stage.view, isPair(reading), !!read.recipes);
     this.#composition.checked = stage.view.arrows;
     this.#composed.hidden = this.#stores.isAlone || !!read.mode || isOfLayers(reading);
-    const [usual, first] = [defaultsFor(DEFAULTS, [reading]), firstView(reading)];
+    const [usual, first] = [firstValues("explorer", [reading]), firstView(reading)];
     const shown = reading.quantity ?? usual.shown; // weights, where what was asked for could not be read
     const more = [
       ...(stage.view.on.length > 1 ? [`${stage.view.on.length} heads`] : []),
       ...(read.roles.ofHead.size && stage.view.roles ? ["known roles"] : []),
       ...(stage.view.arrows && !this.#composed.hidden ? ["composition"] : []),
     ];
-    const options = { scale: SCALES, shown: QUANTITIES, side: SIDES };
-    this.#usual.textContent = differing({ ...stage.view, shown }, first, options, more);
+    const side = isPair(reading) ? stage.view.side : first.side; // there may be no second text any more
+    this.#usual.textContent = differing({ ...stage.view, shown, side }, first, "explorer", more);
     begin(this.#begun, first, usual, stage.view, (settings) => stage.change(settings), BEGUN);
     this.#bar.draw();
   }
@@ -161,7 +170,7 @@ export class HeadView {
     const focus = stage.focused();
     if (!opened) return this.#drawNothing();
     this.#fade(opened.head);
-    this.#drawDrawings({ ...axes, heads, focus, quiet: read.quiet }, opened);
+    this.#drawDrawings({ ...axes, heads, focus, quiet: read.quiet, view: stage.view }, opened);
     this.#drawWords(focus, opened, axes);
   }
 
@@ -170,8 +179,8 @@ export class HeadView {
   #fade(opened) {
     const { read, stage } = this.#stores;
     const { key, n } = read.reading;
-    const { on, unit, special, side } = stage.view;
-    const [before, scene] = [this.#scene, JSON.stringify([key, opened, on, unit, special, side])];
+    const rows = stateOf(stage.view, "explorer", OF_STRENGTH);
+    const [before, scene] = [this.#scene, JSON.stringify([key, opened, stage.view.on, rows])];
     this.#scene = scene;
     if (before === scene || JSON.parse(before || "[]")[0] !== key || n > MOST_FADED) return;
     for (const canvas of [this.#links, this.#heat]) fadeOut(canvas, this.#panels);
@@ -193,20 +202,27 @@ export class HeadView {
 
   /** @type {(scene: LinkScene, head: ShownHead) => void} */
   #drawDrawings(scene, head) {
-    const { look } = this.#stores;
-    const height = Math.max(380, Math.min(640, window.innerHeight - 480)); // the usual height of the rest of the page
+    const { look, isAlone } = this.#stores;
+    const rest = window.innerHeight - (isAlone ? 320 : 480); // without the usual height of what else is on the page
+    const shape = scene.cols.length / Math.max(1, scene.rows.length);
+    if (isAlone) document.body.style.setProperty("--columns-per-row", `${shape}`); // for the width of a map alone
+    const usual = Math.max(380, isAlone ? rest : Math.min(640, rest));
+    const height = look.letters ? this.#heatBox.clientHeight : usual; // in a class, as high as its style says
+    this.#linksBox.hidden = !this.#hasFan;
+    this.#panels.classList.toggle("lone", !this.#hasFan);
     const [width, across] = [this.#linksBox.clientWidth, this.#heatBox.clientWidth]; // read before anything changes
     const scroll = this.#scroller.scrollTop;
     this.#scroller.style.maxHeight = `${height}px`;
-    this.#heatBox.style.maxHeight = `${height + 60}px`;
-    const links = drawLinks(this.#links, scene, { ...look, ...FEW, width, height }, scroll);
-    this.#tall.style.height = `${links.height}px`;
+    this.#heatBox.style.maxHeight = look.letters ? "" : `${height + 60}px`;
+    const links = width ? drawLinks(this.#links, scene, { ...look, ...FEW, width, height }, scroll) : null;
+    this.#tall.style.height = `${links?.height ?? 0}px`;
     const heat = drawHeatmap(
       this.#heat,
       { ...scene, head, marked: this.#marked() },
       { ...look, ...FEW, width: across, height },
     );
-    this.#layouts = { links, heat };
+    this.#layouts = { links, heat: across ? heat : null }; // a file of links alone hides the other
+    if (!links) return;
     this.#shownRows.textContent = shownRows(links, scene, scroll, height);
     this.#drawLineScale(scene);
   }
@@ -219,8 +235,8 @@ export class HeadView {
     const top = Math.max(...heads.map(({ part }) => part.max));
     this.#lineRamp.style.background = lineRamp(heads.length > 1 && !below ? look.ink : colour, below);
     const few = fewLinks({ rows, cols }, unit);
-    const which = few ? `; at rest, ${few}` : "";
-    this.#lineWords.textContent = `width and darkness: ${scaleWords(linkScale(scale), top, read.reading)}${which}`;
+    const which = few ? `; without a pinned word, ${few}` : "";
+    this.#lineWords.textContent = `line width and darkness: ${scaleWords(linkScale(scale), top, read.reading)}${which}`;
   }
 
   // The cells that the rule which is pointed at predicts.
@@ -235,12 +251,13 @@ export class HeadView {
     const { read, stage } = this.#stores;
     const { reading, quiet } = read;
     this.#readout.replaceChildren(...readout(head, axes, focus, stage.view.unit, quiet, !read.mode));
-    const sparse = thinned(this.#layouts.heat?.cell);
+    const sparse = thinned(this.#layouts.heat?.cell, this.#stores.look.letters);
     const more =
-      sparse && ` In the heatmap, ${sparse[0].toLowerCase()}${sparse.slice(1, -1)}; point at a cell to read its words.`;
+      sparse &&
+      ` In the heatmap, ${sparse[0].toLowerCase()}${sparse.slice(1, -1)}; hover over a cell to read its words.`;
     this.note.textContent = hiddenNote(head, axes, focus, stage.view, reading) + more;
     const name = mapName(reading, head.head);
-    const keys = "Arrow keys move, Enter holds, Escape lets go.";
+    const keys = "Arrow keys move, Enter pins, Escape unpins.";
     this.#heat.setAttribute("aria-label", `Heatmap of ${name}. ${this.#readout.textContent} ${keys}`);
     this.#links.setAttribute("aria-label", `Token links of ${name}. ${this.#readout.textContent} ${keys}`);
   }
@@ -304,23 +321,16 @@ function shownRows({ rowHeight, height: whole }, { rows, cols }, scroll, height)
  *   hasRecipes: boolean) => void }}
  */
 function controlsOf(change) {
-  const controls = {
-    unit: segments("Tokens", "unit", UNITS, change),
-    special: segments("Special tokens", "special", SPECIALS, change),
-    links: linksChoice(change),
-    scale: choice("Colour", SCALES, (scale) => change({ scale })),
-    shown: choice("Shown", QUANTITIES, (shown) => change({ shown })),
-    side: choice("Pair", SIDES, (side) => change({ side })),
-  };
+  const controls = controlsFor("explorer", change);
   const box = make("div", { class: "controls" }, ...Object.values(controls).map((control) => control.box));
   const fitAll = fitted(box);
   return {
     box,
     shownBox: controls.shown.box,
     set: (view, pair, hasRecipes) => {
-      for (const option of controls.shown.select.options) option.hidden = option.value === UNEXPLAINED && !hasRecipes;
-      for (const [name, control] of Object.entries(controls))
-        control.set(view[/** @type {keyof typeof controls} */ (name)] ?? "");
+      for (const option of controls.shown.select?.options ?? [])
+        option.hidden = option.value === UNEXPLAINED && !hasRecipes;
+      for (const [name, control] of Object.entries(controls)) control.set(view[/** @type {Setting} */ (name)] ?? "");
       controls.side.box.hidden = !pair;
       fitAll();
     },

@@ -1,20 +1,23 @@
-// Heads: which are open, which one is pointed at or has the cursor, and how a head is described.
+// Heads: which are open, which one is pointed at or has the cursor, how a head is described, and those of the open
+// layer as switches.
+import { make } from "../dom.js";
 import { signColours } from "../ink.js";
 import { inNats, number, percent } from "../numerals.js";
-import { headName, keysOf, mapName } from "../reading.js";
+import { gridOf, headName, keysOf, mapName } from "../reading.js";
+import { isOfLayers } from "../view.js";
 import { spokenRecipe } from "./recipe.js";
 import { spoken } from "./roles.js";
-import { isOfLayers } from "../view.js";
 /** @import { ReadingView } from "../geometry.js" */
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Look, Stage } from "../stage.js" */
+/** @import { Stores } from "./explorer.js" */
 /** @import { Read } from "./read.js" */
 /** @import { Role } from "./roles.js" */
 
 /** @typedef {Stage<ReadingView>} ReadingStage */
 
 /** @type {(reading: Reading, head: number) => number} */
-export const layerOf = (reading, head) => Math.floor(head / reading.heads);
+const layerOf = (reading, head) => Math.floor(head / reading.heads);
 /** @type {(look: Look, reading: Reading, head: number) => string} */
 export const headColour = (look, reading, head) => look.heads[(head % reading.heads) % look.heads.length];
 // The heads of the link diagram in the order of their lines, the opened one first, as in files.
@@ -100,7 +103,7 @@ export class Heads {
     const { view } = this.#stage;
     const { together } = this.#read.reading;
     const on = view.on.includes(head) ? view.on.filter((other) => other !== head) : [...view.on, head];
-    if (on.length > together) return `With a text this long, at most ${together} heads can be drawn together.`;
+    if (on.length > together) return `For a text this long, at most ${together} heads can be drawn together.`;
     if (on.length) {
       this.cursor = on.includes(view.head) ? view.head : on[0];
       this.#stage.change({ on, head: this.cursor });
@@ -154,6 +157,74 @@ export class Heads {
     const { reading } = this.#read;
     const { model, of, request } = reading;
     this.#stage.send("compare", { model, head: headName(reading, head), of, ...request });
-    this.#say(`${mapName(reading, head)} is being added to the compared heads.`);
+    this.#say(`${mapName(reading, head)} is being added to My heads.`);
+  }
+}
+
+// ---- The heads of the open layer as switches ----------------------------------------------------------------
+
+// Each is drawn in the links or not.
+
+const LINES = ["solid", "dashed", "dotted", "dash-dotted"]; // the same as the dashes in figures/drawing/theme.py
+
+export class HeadBar {
+  #bar = make("div", { class: "heads", role: "group", "aria-label": "Heads of this layer in the link diagram" });
+  box = make("div", { class: "switches" }, make("span", { class: "soft" }, "Heads of this layer"), this.#bar);
+  #stores;
+  #refuse;
+
+  /** @param {Stores} stores @param {(words: string) => void} refuse */
+  constructor(stores, refuse) {
+    this.#stores = stores;
+    this.#refuse = refuse;
+  }
+
+  draw() {
+    const { heads: count } = this.#stores.read.reading;
+    while (this.#bar.children.length > count) this.#bar.lastChild?.remove();
+    for (let i = this.#bar.children.length; i < count; i++) this.#bar.append(this.#switch(i));
+    /** @type {NodeListOf<HTMLElement>} */ (this.#bar.querySelectorAll("button")).forEach((button, i) =>
+      this.#draw(button, i),
+    );
+  }
+
+  /** @type {(button: HTMLElement, i: number) => void} */
+  #draw(button, i) {
+    const { read, stage, look } = this.#stores;
+    const { reading } = read;
+    const { view } = stage;
+    const head = this.#headAt(i);
+    button.hidden = !gridOf(reading).heads.includes(i);
+    const place = drawn(view).indexOf(head);
+    const line = view.on.length > 1 && place >= 0 ? place % look.dashes.length : null;
+    button.setAttribute("aria-pressed", String(place >= 0));
+    button.style.setProperty("--colour", headColour(look, reading, i));
+    if (line === null) delete button.dataset.line;
+    else button.dataset.line = String(line);
+    const how = line === null ? "" : `, ${LINES[line]} lines`;
+    button.title = `${mapName(reading, head)}${how}: click to show or hide it, double-click to show it alone`;
+    button.setAttribute("aria-label", `Head ${i} of this layer in the link diagram${how}`);
+  }
+
+  /** @type {(i: number) => number} */
+  #headAt(i) {
+    const { read, stage } = this.#stores;
+    return layerOf(read.reading, stage.view.head) * read.reading.heads + i;
+  }
+
+  /** @type {(i: number) => HTMLElement} */
+  #switch(i) {
+    const { stage, heads } = this.#stores;
+    const button = make("button", { type: "button", textContent: String(i) });
+    /** @type {ReadingView | null} */
+    let before = null; // the view before the first click of a double click, which must not remove the heads
+    button.onclick = (event) => {
+      if (event.detail > 1) return;
+      before = stage.view;
+      const refusal = heads.toggle(this.#headAt(i));
+      if (refusal) this.#refuse(refusal);
+    };
+    button.ondblclick = () => heads.showAlone(this.#headAt(i), before);
+    return button;
   }
 }

@@ -1,37 +1,38 @@
-// The grid of all heads: which are open, what each is known for, and one head's numbers beside it.
-import { make } from "../dom.js";
-import { resolution } from "../ink.js";
-import { gridCellAt } from "../layouts.js";
-import { still } from "../motion.js";
-import { gridOf, gridPlace, hasKeptHeads, mapName } from "../reading.js";
+// The grid of all heads: which are open, what each is known for, the arrows of composition, and one head's numbers
+// beside it.
+import { make, still, svg } from "../dom.js";
+import { isPair, pooled, pooledUnits, shading, shownBlock, units } from "../geometry.js";
+import { fit, meetings, paint, resolution } from "../ink.js";
+import { gridCellAt, gridLayout } from "../layouts.js";
+import { percent } from "../numerals.js";
+import { gridOf, gridPlace, hasKeptHeads, inModel, mapName } from "../reading.js";
+import { arrow as arrowKey, bounded, isPress, pointOn } from "../stage.js";
 import { isOfLayers } from "../view.js";
-import { arrow, bounded, isPress, pointOn } from "../stage.js";
-import { Arrows } from "./arrows.js";
-import { drawGrid } from "./grid.js";
-import { draggable } from "./drag.js";
 import { surface } from "./head.js";
 import { headColour } from "./heads.js";
 import { Preview } from "./preview.js";
-import { barOf } from "./recipe.js";
-import { RoleSwitch } from "./switch.js";
+import { RoleSwitch } from "./roles.js";
+/** @import { ReadingView, ShownBlock } from "../geometry.js" */
+/** @import { Meetings } from "../ink.js" */
 /** @import { GridLayout } from "../layouts.js" */
-/** @import { Recipes } from "./recipe.js" */
+/** @import { Reading } from "../reading.js" */
+/** @import { Look } from "../stage.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const LARGEST = 112; // pixels of a head, where there are few
-const BAR = 6; // pixels for the bar of a recipe, below each head
 const LAYERS =
-  "A model reads a text in layers, one after the other. In each, several heads look at all words side by side.";
+  "A model reads a text in layers, one after the other. In each layer, several heads look at all words in parallel.";
+const WHY = "Why do they differ? →";
 const LABEL = "All heads. Arrow keys move from head to head, Enter opens one, c compares it, x switches it off.";
 
 export class Overview {
   #grid = surface(LABEL);
-  #recipes = make("div", { class: "marks", "aria-hidden": true });
   #marks = make("div", { class: "marks" });
   #hovered = make("b", { class: "hovered", hidden: true });
-  #sheet = make("div", { class: "sheet" }, this.#grid, this.#recipes, this.#marks);
+  #sheet = make("div", { class: "sheet" }, this.#grid, this.#marks);
   #gridBox = make("div", { class: "grid", part: "grid" }, this.#sheet);
-  #count = make("h2", { title: LAYERS });
+  #count = make("h2");
+  #why = make("a", { href: "why_heads_differ", onclick: (/** @type {MouseEvent} */ e) => this.#ask(e) }, WHY);
   #moves = make("span", { class: "soft" });
   #layout = /** @type {GridLayout | null} */ (null);
   #moved = ""; // what the bars of changes were drawn from
@@ -63,13 +64,26 @@ export class Overview {
     const { layers, heads: across } = gridOf(reading);
     const rows = hasKeptHeads(reading) ? "" : `${some(layers.length, reading.layers)} layers × `;
     const many = `${rows}${some(across.length, reading.heads)} heads`;
-    this.#count.textContent = isOfLayers(reading) ? "One map per layer" : many;
-    this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: looks elsewhere now" : "";
+    const isWhole = !hasKeptHeads(reading) && !isOfLayers(reading) && !this.#stores.isAlone;
+    const texts = isPair(reading) ? "texts" : "sentence";
+    const question = `${layers.length * across.length} heads read the same ${texts}. `;
+    this.#count.title = `${many}. ${LAYERS}`;
+    this.#count.replaceChildren(isWhole ? question : isOfLayers(reading) ? "One map per layer" : many);
+    if (isWhole) this.#count.append(this.#why);
+    this.#moves.textContent = read.mode?.moved.some((share) => share) ? "orange: its attention moved" : "";
     const marks = view.on.map((head) => this.#mark(head, head === view.head ? "opened" : "on"));
     const walked = heads.cursor === view.head ? [] : [this.#mark(heads.cursor, "cursor")];
     const badges = this.roles.draw((box, head) => this.#place(box, head));
     this.#marks.replaceChildren(...this.#changes(), ...badges, ...marks, ...walked, this.#hovered);
     this.#drawPreview();
+  }
+
+  // Go to the page that answers the question; another tab is the browser's own.
+  /** @type {(event: MouseEvent) => void} */
+  #ask(event) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    this.#stores.stage.send("why", {});
   }
 
   // Redraws the pictures if anything that they show has changed.
@@ -78,29 +92,13 @@ export class Overview {
     const { unit, special, side, scale } = stage.view;
     const style = getComputedStyle(this.#gridBox);
     const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    const height = this.#isWide ? Math.max(230, window.innerHeight - 300) : 10000;
-    const below = this.#below;
-    const page = [look.theme, width, height, below, look.ink, resolution(this.#grid)];
+    const usual = this.#isWide ? Math.max(230, window.innerHeight - 310) : 10000;
+    const height = look.letters ? this.#gridBox.clientHeight : usual; // in a class, as high as its style says
+    const page = [look.theme, width, height, look.ink, resolution(this.#grid)];
     const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
     if (key === this.#pictured) return;
     this.#pictured = key;
-    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height, largest: LARGEST }, below);
-    this.#drawRecipes();
-  }
-
-  // A bar below every head, with the kinds of the rules of its recipe.
-  #drawRecipes() {
-    const { read, look } = this.#stores;
-    const { recipes, mode } = read;
-    const bars = mode ? [] : (recipes?.heads ?? []); // those of heads that have moved stand there, too
-    this.#recipes.replaceChildren(
-      ...bars.map((_, head) => this.#place(barOf(/** @type {Recipes} */ (recipes), head, look.heads), head)),
-    );
-  }
-
-  // The room for a bar below each head.
-  get #below() {
-    return this.#stores.read.recipes && !this.#stores.read.mode ? BAR : 0;
+    this.#layout = drawGrid(this.#grid, read.reading, stage.view, { ...look, width, height, largest: LARGEST });
   }
 
   /**
@@ -112,25 +110,18 @@ export class Overview {
    */
   #place(box, head) {
     const { reading } = this.#stores.read;
-    const { left, top, step, size, down } = /** @type {GridLayout} */ (this.#layout);
+    const { left, top, step, size } = /** @type {GridLayout} */ (this.#layout);
     const [row, column] = gridPlace(reading, head);
     box.style.left = `${left + column * step}px`;
-    box.style.top = `${top + row * down}px`;
+    box.style.top = `${top + row * step}px`;
     box.style.width = box.style.height = `${size}px`;
-    return box;
-  }
-
-  // The same, with the bar below the head.
-  /** @type {(box: HTMLElement, head: number) => HTMLElement} */
-  #around(box, head) {
-    this.#place(box, head).style.height = `${(this.#layout?.size ?? 0) + this.#below}px`;
     return box;
   }
 
   /** @type {(head: number, kind: string) => HTMLElement} */
   #mark(head, kind) {
     const { read, look } = this.#stores;
-    const box = this.#around(make("i", { class: kind }), head);
+    const box = this.#place(make("i", { class: kind }), head);
     if (kind === "on") box.style.outlineColor = headColour(look, read.reading, head);
     return box;
   }
@@ -155,7 +146,7 @@ export class Overview {
   #drawPreview() {
     const { read, heads } = this.#stores;
     const head = heads.hovered ?? heads.cursor;
-    this.#around(this.#hovered, head);
+    this.#place(this.#hovered, head);
     this.#hovered.hidden = heads.hovered === null;
     this.#hovered.dataset.name = mapName(read.reading, head);
     this.#preview.draw(head);
@@ -186,9 +177,10 @@ export class Overview {
     this.#grid.onclick = (event) => {
       const head = cell(event);
       if (head === null) return;
+      if (event.shiftKey && !this.#stores.isAlone) return heads.compare(head);
       const isBeside = this.#isWide;
       heads.open(head);
-      if (!isBeside) bringIntoView(this.#one);
+      if (!isBeside) this.#one.scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
     };
     this.#grid.onkeydown = (event) => this.#onKey(event);
   }
@@ -215,7 +207,7 @@ export class Overview {
       heads.turn(heads.cursor);
       event.preventDefault(); // the page need not do it, too
     }
-    const step = arrow(event);
+    const step = arrowKey(event);
     if (!step) return;
     event.preventDefault();
     const { layers, heads: across } = gridOf(reading);
@@ -232,7 +224,251 @@ export class Overview {
 /** @type {(count: number, all: number) => string} */
 const some = (count, all) => (count === all ? String(all) : `${count} of ${all}`);
 
-/** @type {(element: HTMLElement) => void} */
-function bringIntoView(element) {
-  element.scrollIntoView({ behavior: still() ? "auto" : "smooth", block: "start" });
+// ---- A head that is dragged out -----------------------------------------------------------------------------
+
+// It is switched off. Fingers scroll instead.
+
+const FAR = 8; // pixels from which on a press is a drag
+
+/**
+ * `box` is what a square has to leave; `cell`: the head under the pointer; `turn` gets its head.
+ *
+ * @param {HTMLElement} grid
+ * @param {HTMLElement} box
+ * @param {(event: PointerEvent) => number | null} cell
+ * @param {(head: number) => void} turn
+ */
+function draggable(grid, box, cell, turn) {
+  const ghost = make("b", { class: "ghost", "aria-hidden": "true" });
+  let held = /** @type {{ head: number, x: number, y: number } | null} */ (null);
+  let wasDragged = false;
+  const drop = () => {
+    held = null;
+    ghost.remove();
+    document.removeEventListener("keydown", cancel, true);
+  };
+  /** @type {(event: KeyboardEvent) => void} */
+  const cancel = ({ key }) => void (key === "Escape" && drop());
+  grid.addEventListener("pointerdown", (event) => {
+    const head = event.pointerType === "touch" || event.button ? null : cell(event);
+    wasDragged = false;
+    held = head === null ? null : { head, x: event.clientX, y: event.clientY };
+  });
+  grid.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    if (!event.buttons) return drop(); // released elsewhere
+    const { clientX: x, clientY: y } = event;
+    if (!wasDragged && Math.hypot(x - held.x, y - held.y) < FAR) return;
+    if (!wasDragged) {
+      grid.setPointerCapture(event.pointerId);
+      document.addEventListener("keydown", cancel, true);
+    }
+    wasDragged = true;
+    if (!ghost.isConnected) box.append(ghost);
+    ghost.style.translate = `${x}px ${y}px`;
+    ghost.classList.toggle("out", isOutside(box, event));
+  });
+  grid.addEventListener("pointerup", (event) => {
+    const head = wasDragged && isOutside(box, event) ? (held?.head ?? null) : null;
+    drop();
+    if (head !== null) turn(head);
+  });
+  grid.addEventListener("pointercancel", drop);
+  grid.addEventListener("click", (event) => wasDragged && event.stopImmediatePropagation(), true); // opens no head
+}
+
+/** @type {(box: HTMLElement, event: PointerEvent) => boolean} */
+function isOutside(box, { clientX: x, clientY: y }) {
+  const { left, right, top, bottom } = box.getBoundingClientRect();
+  return x < left || x > right || y < top || y > bottom;
+}
+
+// ---- All heads at a glance ----------------------------------------------------------------------------------
+
+// One canvas, one small picture per head.
+
+const WIDE = 44; // pixels for "L11H11"
+
+// Draws all heads and returns the layout. `look` = {width, height, colours, muted, small}.
+/** @type {(canvas: HTMLCanvasElement, reading: Reading, view: ReadingView, look: Look) => GridLayout} */
+export function drawGrid(canvas, reading, view, look) {
+  const { layers, heads } = gridOf(reading);
+  const tall = look.letters || undefined;
+  const layout = gridLayout(look.width, layers.length, heads.length, look.height, look.largest, tall);
+  const context = fit(canvas, layout.width, layout.height);
+  const ratio = resolution(canvas);
+  const size = Math.max(1, Math.floor(layout.size * ratio));
+  const image = context.createImageData(canvas.width, canvas.height); // all heads in one image, drawn in one call
+  const target = new Uint32Array(image.data.buffer);
+  const partOf = blocks(reading, view);
+  /** @type {Meetings[]} */
+  let met = []; // the same for all heads
+  for (let i = 0; i < layers.length * heads.length; i++) {
+    const [row, column] = [Math.floor(i / heads.length), i % heads.length];
+    const part = partOf(layers[row] * reading.heads + heads[column]);
+    const x = Math.round((layout.left + column * layout.step) * ratio);
+    const y = Math.round((layout.top + row * layout.step) * ratio);
+    if (!part.R || !part.C) continue;
+    if (!met.length) met = [meetings(part.R, size), meetings(part.C, size)];
+    const colours = part.signed ? look.signedColours : look.colours;
+    paint(part, shading(part, view.scale), met, colours, target, canvas.width, y * canvas.width + x);
+  }
+  context.putImageData(image, 0, 0);
+  labels(context, reading, layout, look);
+  return layout;
+}
+
+// What a view shows of each head: pooled if only thumbnails were sent.
+/** @type {(reading: Reading, view: ReadingView) => (head: number) => ShownBlock} */
+function blocks(reading, view) {
+  if (reading.bins) {
+    const bins = pooledUnits(reading, view);
+    return (head) => pooled(reading, head, bins);
+  }
+  const axes = units(reading, view);
+  return (head) => shownBlock(reading, head, view, axes);
+}
+
+/** @type {(context: CanvasRenderingContext2D, reading: Reading, layout: GridLayout, look: Look) => void} */
+function labels(context, reading, layout, look) {
+  context.fillStyle = look.muted;
+  context.font = look.small;
+  context.textBaseline = "middle";
+  context.textAlign = "center";
+  const { layers, heads } = gridOf(reading);
+  const areKept = hasKeptHeads(reading);
+  const hasNames = !isOfLayers(reading) && (!areKept || layout.step >= WIDE);
+  for (const [column, head] of hasNames ? heads.entries() : []) {
+    const name = areKept ? mapName(reading, head) : String(head);
+    context.fillText(name, layout.left + column * layout.step + layout.size / 2, layout.top / 2);
+  }
+  context.textAlign = "right";
+  for (const [row, layer] of areKept ? [] : layers.entries()) {
+    const name = `L${inModel(reading, layer * reading.heads)[0]}`;
+    context.fillText(name, layout.left - 8, layout.top + row * layout.step + layout.size / 2);
+  }
+}
+
+// ---- Composition --------------------------------------------------------------------------------------------
+
+// Arrows over the grid from each head to later heads in whose scores it has a part, and the same as a list.
+
+/**
+ * `from` and `to` are heads of the reading; `side`: on which side of the score the part stands.
+ *
+ * @typedef {{ from: number, to: number, side: "query" | "key", share: number }} Arrow
+ */
+
+const WIDEST = 9; // pixels for a share of 1, beyond the least
+const BEND = 0.22; // how far a key's arrow bends to the right, a query's to the left, as a part of its length
+const EXPLAINED = "At least 5% of the later head’s scores here.";
+
+class Arrows {
+  box = make("section", { class: "composed", "aria-label": "Arrows between heads" });
+  #lines = svg("svg", { "aria-hidden": "true", class: "marks arrows" });
+  #drawn = "";
+  #without = make("span", { role: "status" }); // says that the open head has none
+  #pointed = /** @type {Arrow | null} */ (null);
+  #stores;
+
+  /** @param {Stores} stores @param {HTMLElement} sheet what the arrows lie on */
+  constructor(stores, sheet) {
+    this.#stores = stores;
+    sheet.append(this.#lines);
+  }
+
+  // The arrows on a grid that has this layout.
+  /** @type {(layout: GridLayout | null) => void} */
+  draw(layout) {
+    const { read } = this.#stores;
+    const arrows = (layout && read.arrows) || [];
+    this.box.hidden = !read.arrows;
+    const key = JSON.stringify([read.reading.key, layout, read.arrows]);
+    if (key !== this.#drawn) {
+      this.#drawn = key;
+      this.#pointed = null;
+      const paths = [...arrows].reverse().flatMap((arrow) => pathOf(arrow, read.reading, /** @type {any} */ (layout)));
+      this.#lines.replaceChildren(...paths);
+      this.#list(arrows);
+    }
+    this.#stress();
+  }
+
+  // Those of the head that is pointed at, or of the arrow in the list, stand out.
+  #stress() {
+    const { heads, read } = this.#stores;
+    const head = heads.hovered ?? heads.cursor;
+    const one = this.#pointed;
+    /** @type {(arrow: Arrow) => boolean} */
+    const isNear = (arrow) => (one ? nameOf(arrow) === nameOf(one) : arrow.from === head || arrow.to === head);
+    const near = new Set((read.arrows ?? []).filter(isNear).map(nameOf));
+    const hasNone = head !== null && near.size === 0 && (read.arrows ?? []).length > 0;
+    this.#without.textContent = hasNone ? `${mapName(read.reading, head)} has no arrows.` : "";
+    this.#lines.classList.toggle("some", near.size > 0);
+    for (const line of this.#lines.children)
+      line.classList.toggle("near", near.has(line.getAttribute("data-of") ?? ""));
+  }
+
+  /** @type {(arrows: Arrow[]) => void} */
+  #list(arrows) {
+    const none = "No earlier head contributes 5% or more to a later head’s scores here.";
+    const legend = ["query", "key"].map((side) => make("span", { class: side }, `through its ${side}`));
+    const line = make("p", { class: "soft" }, ...(arrows.length ? [EXPLAINED, ...legend] : [none]), this.#without);
+    this.box.replaceChildren(line, make("ol", {}, ...arrows.map((arrow) => make("li", {}, this.#button(arrow)))));
+  }
+
+  /** @type {(arrow: Arrow) => HTMLElement} */
+  #button(arrow) {
+    const { read, heads } = this.#stores;
+    const [from, to] = [arrow.from, arrow.to].map((head) => mapName(read.reading, head));
+    /** @type {(now: Arrow | null) => () => void} */
+    const point = (now) => () => {
+      this.#pointed = now;
+      this.#stress();
+    };
+    const [enter, leave] = [point(arrow), point(null)];
+    const events = { onfocus: enter, onblur: leave, onpointerenter: enter, onpointerleave: leave };
+    const title = `Open ${to}`;
+    const share = percent(arrow.share);
+    const label = `${from} contributes ${share} of the scores of ${to}, through its ${arrow.side}. ${title}.`;
+    const texts = [make("code", {}, `${from} → ${to}`), make("span", { class: arrow.side }, arrow.side)];
+    const value = make("span", { class: "value" }, percent(arrow.share));
+    const onclick = () => heads.open(arrow.to);
+    return make("button", { type: "button", title, "aria-label": label, onclick, ...events }, ...texts, value);
+  }
+}
+
+/** @type {(arrow: Arrow) => string} */
+const nameOf = ({ from, to, side }) => `${from} ${to} ${side}`;
+
+// An arrow between the centres of two heads, with its halo; nothing if the grid lacks one of them.
+/** @type {(arrow: Arrow, reading: Reading, layout: GridLayout) => SVGElement[]} */
+export function pathOf(arrow, reading, { left, top, step, size }) {
+  const places = [arrow.from, arrow.to].map((head) => gridPlace(reading, head));
+  if (places.flat().includes(-1)) return [];
+  const [[x, y], [u, v]] = places.map(([row, column]) => [
+    left + column * step + size / 2,
+    top + row * step + size / 2,
+  ]);
+  const length = Math.hypot(u - x, v - y);
+  const [across, along] = [(v - y) / length, -(u - x) / length];
+  const bend = BEND * length * (arrow.side === "key" ? 1 : -1);
+  const [midX, midY] = [(x + u) / 2 + bend * across, (y + v) / 2 + bend * along];
+  const width = 1 + WIDEST * Math.min(1, arrow.share);
+  const tip = 4 + width;
+  const [dx, dy] = [u - midX, v - midY].map((part) => part / Math.hypot(u - midX, v - midY));
+  const [endX, endY] = [u - tip * dx, v - tip * dy];
+  /** @type {(...numbers: number[]) => string} */
+  const at = (...numbers) => numbers.map((number) => number.toFixed(1)).join(" ");
+  const line = `M${at(x, y)}Q${at(midX, midY, endX, endY)}`;
+  const half = 2.5 + width / 2;
+  const head = `M${at(u, v)}L${at(endX - half * dy, endY + half * dx, endX + half * dy, endY - half * dx)}Z`;
+  const group = svg(
+    "g",
+    { class: arrow.side, "data-of": nameOf(arrow) },
+    svg("path", { class: "halo", d: line, "stroke-width": at(width + 3) }),
+    svg("path", { class: "line", d: line, "stroke-width": at(width) }),
+    svg("path", { class: "tip", d: head }),
+  );
+  return [group];
 }

@@ -1,31 +1,28 @@
-// The numbers and roles of the head that is pointed at in the grid, beside the grid.
+// The numbers and roles of the head that is pointed at in the grid, beside the grid, and all heads ranked by one link.
+import { choice } from "../controls.js";
 import { make } from "../dom.js";
+import { ranking, units } from "../geometry.js";
+import { number } from "../numerals.js";
 import { keysOf, mapName, paperMapName } from "../reading.js";
-import { percent } from "../numerals.js";
-import { Chips } from "./chips.js";
+import { isShare } from "../view.js";
 import { drawBar, largest, measured } from "./heads.js";
-import { UNEXPLAINED, lineOf, remarkOf, rowsOf } from "./recipe.js";
+import { UNEXPLAINED, remarkOf, rowsOf } from "./recipe.js";
+import { Chips } from "./roles.js";
+/** @import { Axes, Link, Rank, Unit } from "../geometry.js" */
+/** @import { Spot } from "../layouts.js" */
+/** @import { ShownHead } from "../links.js" */
 /** @import { Metric, Reading } from "../reading.js" */
 /** @import { Stores } from "./explorer.js" */
 
 const NUMBERS = "Numbers for this head";
-const LEAST = 0.05; // shares below it are not named
-/** @type {Record<string, string>} */
-const PLACES = {
-  "previous token": "on the token before",
-  "next token": "on the next token",
-  "same token": "on the token itself",
-};
 
 export class Preview {
   #name = make("p", { class: "name" });
-  #sum = make("summary", { title: "What simple rules say of this head, over a corpus and, in brackets, in this text" });
-  #heading = make("p", { class: "soft" }, NUMBERS);
   #numbers = make("dl");
   #rules = make("dl", { class: "rules" });
   #remark = make("p", { class: "soft" });
-  #more = make("details", { class: "more" }, this.#sum, this.#rules, this.#remark, this.#heading, this.#numbers);
-  #rest = make("button", { type: "button", title: "Draw what the rules do not explain", onclick: () => this.#turn() });
+  #more = make("details", { class: "more" }, make("summary", {}, NUMBERS), this.#rules, this.#remark, this.#numbers);
+  #rest = make("button", { type: "button", title: "Show what the rules leave out", onclick: () => this.#turn() });
   #drawn = ""; // what the line and the rules were made from: they stay under the pointer
   #stores;
   #chips;
@@ -53,34 +50,26 @@ export class Preview {
     this.#numbers.replaceChildren(...reading.metrics.map((metric) => this.#numberOf(metric, head)));
   }
 
-  // The recipe of a head or, where it has none, its two largest numbers.
+  // The recipe of a head, where it has one.
   /** @type {(head: number) => void} */
   #drawRecipe(head) {
     const { read, look, heads, stage } = this.#stores;
-    const { reading } = read;
-    const recipes = read.mode ? null : read.recipes; // as its bar in the grid
-    const isSaid = heads.roles(head).length > 0; // by its roles, beside its name
+    const recipes = read.mode ? null : read.recipes; // it says nothing of heads that have moved
     this.#rest.setAttribute("aria-pressed", String(stage.view.shown === UNEXPLAINED));
     const key = JSON.stringify([
-      reading.key,
+      read.reading.key,
       look.theme,
       head,
       !!read.mode,
-      isSaid,
       recipes?.heads[head],
       recipes?.here?.[head],
     ]);
     if (key === this.#drawn) return;
     this.#drawn = key;
     this.#remark.hidden = this.#rules.hidden = !recipes;
-    this.#heading.hidden = !recipes || isSaid; // the line above says it
-    if (!recipes) {
-      this.#sum.textContent = (!read.mode && summed(reading, head)) || NUMBERS;
-      return;
-    }
+    if (!recipes) return;
     /** @type {(rule: number | null) => void} */
     const point = (rule) => heads.point(head, rule);
-    this.#sum.replaceChildren(...(isSaid ? [NUMBERS] : lineOf(recipes, head, look.heads, point)));
     this.#rules.replaceChildren(...rowsOf(recipes, head, look.heads, point, this.#rest));
     this.#remark.textContent = remarkOf(recipes, head);
   }
@@ -105,13 +94,122 @@ export class Preview {
   }
 }
 
-// The two largest shares of a head in words, empty where a quantity has no shares.
-/** @type {(reading: Reading, head: number) => string} */
-function summed({ metrics }, head) {
-  const shares = metrics.filter(({ unit, values }) => unit === "share" && (values[head] ?? 0) >= LEAST);
-  shares.sort((a, b) => (b.values[head] ?? 0) - (a.values[head] ?? 0));
-  const parts = shares
-    .slice(0, 2)
-    .map(({ label, values }) => `${percent(values[head] ?? 0)} ${PLACES[label] ?? label}`);
-  return parts.length ? `${parts.join(", ")}.` : "";
+// ---- Which heads link two words -----------------------------------------------------------------------------
+
+const RANKS = 6; // heads that are shown until the user asks for all
+
+export class Ranks {
+  #query = choice("from", [], () => this.#ask());
+  #key = choice("to", [], () => this.#ask());
+  #note = make("p", { class: "soft" });
+  #list = make("ol");
+  #more = make("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#turn() });
+  box = make(
+    "section",
+    { class: "ask" },
+    make("h3", {}, "Which heads link two words?"),
+    make("div", { class: "row" }, this.#query.box, make("span", { class: "arrow" }, "→"), this.#key.box),
+    this.#note,
+    this.#list,
+    this.#more,
+  );
+  #offered = ""; // what the words of the menus were made from
+  #isWhole = false; // all heads are listed, not only the first
+  #stores;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+  }
+
+  // Draws the requested link, or else the one that the held word suggests, once the fold around it is open.
+  draw() {
+    const fold = this.box.closest("details");
+    if (fold) fold.ontoggle = () => this.draw();
+    if (fold && !fold.open) return;
+    const { read, stage, shown, isAlone } = this.#stores;
+    const { reading } = read;
+    const { view } = stage;
+    const link = view.link || suggestion(reading, shown.opened, shown.axes, shown.held());
+    this.#drawMenus(link, units(reading, { ...view, special: "keep", side: "all" }));
+    const ranked = link && ranking(reading, { ...view, link });
+    this.#drawList(ranked || []);
+    this.#more.hidden = !ranked;
+    this.#more.textContent = this.#isWhole ? `Show the first ${RANKS}` : `Show all ${reading.layers * reading.heads}`;
+    this.#note.hidden = !!ranked;
+    const waiting = isAlone ? "This file contains only some heads, so they cannot be ranked." : "Ranking all heads…";
+    this.#note.textContent = link ? waiting : "Choose two words to rank the heads by the link between them.";
+  }
+
+  // The two words of the menus become the link, and are held.
+  #ask() {
+    const [query, key] = [this.#query.select.value, this.#key.select.value];
+    if (query === "" || key === "") return;
+    const link = { query: +query, key: +key };
+    this.#stores.stage.change({ link, pin: { ...link } });
+  }
+
+  #turn() {
+    this.#isWhole = !this.#isWhole;
+    this.draw();
+  }
+
+  /** @type {(link: Link | null, all: Axes) => void} */
+  #drawMenus(link, { rows, cols }) {
+    const { read, stage } = this.#stores;
+    const offered = JSON.stringify([read.reading.key, stage.view.unit]);
+    if (this.#offered !== offered) {
+      this.#offered = offered;
+      offer(this.#query.select, rows);
+      offer(this.#key.select, cols);
+    }
+    /** @type {(side: Unit[], token: number) => string} */
+    const unitOf = (side, token) => String(side.find((unit) => unit.tokens.includes(token))?.tokens[0] ?? "");
+    this.#query.set(link ? unitOf(rows, link.query) : "");
+    this.#key.set(link ? unitOf(cols, link.key) : "");
+  }
+
+  /** @type {(ranked: Rank[]) => void} */
+  #drawList(ranked) {
+    const list = this.#list;
+    const top = isShare(this.#stores.read.reading) ? 1 : largest(ranked.map(({ weight }) => weight));
+    const { activeElement } = /** @type {Document | ShadowRoot} */ (list.getRootNode());
+    const hasKeyboard = list.contains(activeElement);
+    const entries = ranked.slice(0, this.#isWhole ? undefined : RANKS);
+    list.replaceChildren(...entries.map((entry) => this.#lineOf(entry, top)));
+    const current = /** @type {HTMLElement | null} */ (list.querySelector('[aria-current="true"]'));
+    if (hasKeyboard) current?.focus(); // it keeps its place
+  }
+
+  /** @type {(entry: Rank, top: number) => HTMLElement} */
+  #lineOf({ head, weight }, top) {
+    const { read, stage, heads, look } = this.#stores;
+    const { reading } = read;
+    const button = make(
+      "button",
+      { type: "button", onclick: () => heads.open(head), "aria-current": head === stage.view.head },
+      make("b", {}, mapName(reading, head)),
+      make("span", { class: "soft" }, ` (${paperMapName(reading, head)})`),
+      drawBar(reading, look, make("i", { class: "bar" }), weight, top),
+      make("span", { class: "value" }, number(weight, reading)),
+    );
+    return make("li", {}, button);
+  }
+}
+
+/** @type {(select: HTMLSelectElement, side: Unit[]) => void} */
+function offer(select, side) {
+  const words = side.map((unit, i) => new Option(`${i} ${unit.text}`, String(unit.tokens[0])));
+  select.replaceChildren(new Option("choose…", ""), ...words);
+}
+
+// By default, the held word and the ordinary word that it attends to most in the opened head.
+/** @type {(reading: Reading, head: ShownHead | undefined, axes: Axes, spot: Spot | null) => Link | null} */
+function suggestion(reading, head, { rows, cols }, spot) {
+  if (reading.bins || !head || !spot || spot.row === null) return null;
+  const { w, C } = head.part;
+  const weights = cols.map((unit, i) => (unit.special ? -1 : w[spot.row * C + i]));
+  const col = spot.col ?? weights.indexOf(Math.max(...weights));
+  if (col < 0 || weights[col] < 0) return null; // only special tokens are left
+  return { query: rows[spot.row].tokens[0], key: cols[col].tokens[0] };
 }

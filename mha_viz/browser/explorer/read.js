@@ -1,11 +1,22 @@
-// What was read: a reading, and what is known of its heads.
-import { keysOf, unpack } from "../reading.js";
+// What was read: a reading, what is known of its heads, and what the view shows of it.
+import { block, shades, units } from "../geometry.js";
+import { signColours, typedOf } from "../ink.js";
+import { linksOf } from "../links.js";
+import { keysOf, mapName, unpack } from "../reading.js";
+import { OF_STRENGTH, stateOf } from "../view.js";
+import { drawn, headColour, headDash } from "./heads.js";
 import { byHead } from "./roles.js";
+/** @import { Axes, Pin, Unit } from "../geometry.js" */
+/** @import { Spot } from "../layouts.js" */
+/** @import { ShownHead } from "../links.js" */
 /** @import { Reading } from "../reading.js" */
-/** @import { Arrow } from "./arrows.js" */
-/** @import { Finding } from "./findings.js" */
+/** @import { Look } from "../stage.js" */
+/** @import { Bows } from "../sentence/arched.js" */
+/** @import { Finding, Stores } from "./explorer.js" */
+/** @import { ReadingStage } from "./heads.js" */
+/** @import { Arrow } from "./overview.js" */
 /** @import { Recipes } from "./recipe.js" */
-/** @import { HeadRoles, Mode } from "./roles.js" */
+/** @import { Elsewhere, HeadRoles, Mode, Turn } from "./roles.js" */
 
 const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened before
 
@@ -15,14 +26,17 @@ const KEEP_BYTES = 64e6; // the most matrices that are cached for heads opened b
  * @typedef {{ isSame: boolean, isOfSameTokens: boolean, isStep: boolean, isLed: boolean }} Received
  */
 
+const NOWHERE = /** @type {Elsewhere} */ ({ head: -1, cases: [] }); // as in files
+
 export class Read {
   reading = /** @type {Reading} */ (/** @type {unknown} */ (null)); // none until the first bytes arrive
   roles = byHead({ kinds: {}, on: [], measured: false, roles: [] });
   tour = ""; // the step of the tour, as sent by the server
   opened = 0; // how often the server has opened a head by itself
   unusual = /** @type {Finding[]} */ ([]); // findings about this text
-  turns = /** @type {Pick<Finding, "head" | "pin">[]} */ ([]); // what a first visit shows in turn
+  turns = /** @type {Turn[]} */ ([]); // what a first visit shows in turn
   mode = /** @type {Mode | null} */ (null); // what is known of heads that are switched off, null outside that mode
+  elsewhere = NOWHERE; // where else the open head does it
   recipes = /** @type {Recipes | null} */ (null); // null for a model without
   arrows = /** @type {Arrow[] | null} */ (null); // null unless they were asked for
   quiet = false; // the strongest link would give an answer away
@@ -36,7 +50,7 @@ export class Read {
     const isOther = (/** @type {"opened" | "quiet"} */ name) => !!headRoles && headRoles[name] !== this[name];
     const isLed = isStep || isOther("opened") || isOther("quiet");
     if (headRoles) {
-      const { tour, opened, quiet, unusual, turns, off, recipes, arrows } = headRoles;
+      const { tour, opened, quiet, unusual, turns, off, elsewhere = NOWHERE, recipes, arrows } = headRoles;
       Object.assign(this, {
         roles: byHead(headRoles),
         tour,
@@ -45,6 +59,7 @@ export class Read {
         unusual,
         turns,
         mode: off,
+        elsewhere,
         recipes,
         arrows,
       });
@@ -69,4 +84,138 @@ function keep(reading, next, open) {
     if (reading.matrices.size <= room) break;
     if (!open.includes(head)) reading.matrices.delete(head);
   }
+}
+
+// ---- What the view shows ------------------------------------------------------------------------------------
+
+// Rows, columns and the open heads, computed once per view; and what is held in it.
+
+/** @typedef {{ key: string, reading: Reading, rowsKey: string, axes: Axes, heads: ShownHead[] }} Derived */
+
+export class Shown {
+  #derived = /** @type {Derived | null} */ (null);
+  #read;
+  #stage;
+  #look;
+
+  /** @param {Read} read @param {ReadingStage} stage @param {Look} look */
+  constructor(read, stage, look) {
+    this.#read = read;
+    this.#stage = stage;
+    this.#look = look;
+  }
+
+  get axes() {
+    return this.#now().axes;
+  }
+
+  get heads() {
+    return this.#now().heads;
+  }
+
+  // The head whose name is above the drawings; undefined while its weights are being loaded.
+  get opened() {
+    return this.heads.find(({ head }) => head === this.#stage.view.head);
+  }
+
+  #now() {
+    const { reading } = this.#read;
+    const { view } = this.#stage;
+    const { links, scale } = view;
+    const here = drawn(view).filter((head) => reading.matrices.has(head));
+    const key = JSON.stringify([stateOf(view, "explorer"), here, this.#look.theme]);
+    if (this.#derived?.key === key && this.#derived.reading === reading) return this.#derived;
+    const rowsKey = stateOf(view, "explorer", OF_STRENGTH);
+    const axes = this.#axesFor(rowsKey);
+    const alone = here.map((head) => this.#headOf(head, axes));
+    const parts = alone.map(({ part }) => part);
+    const lines = linksOf(parts, axes, links, scale);
+    const heads = alone.map((head, i) => ({ ...head, ...lines[i] }));
+    return (this.#derived = { key, reading, rowsKey, axes, heads });
+  }
+
+  // The rows and columns; the same objects while they are unchanged, so that what was measured of them is kept.
+  /** @type {(rowsKey: string) => Axes} */
+  #axesFor(rowsKey) {
+    const { reading } = this.#read;
+    const last = this.#derived;
+    return last?.reading === reading && last.rowsKey === rowsKey ? last.axes : units(reading, this.#stage.view);
+  }
+
+  /** @type {(head: number, axes: Axes) => ShownHead} */
+  #headOf(head, axes) {
+    const { reading } = this.#read;
+    const { view } = this.#stage;
+    const look = this.#look;
+    const part = block(reading, head, view, axes);
+    const dash = headDash(look, view, head);
+    const signs = reading.signed ? signColours(look) : { colour: headColour(look, reading, head) };
+    return { head, dash, part, shade: shades(part, view.scale), ...signs };
+  }
+
+  // The spot that the view holds, null if its tokens are not shown.
+  held() {
+    const { pin } = this.#stage.view;
+    if (!pin || !this.#derived) return null;
+    const { rows, cols } = this.#derived.axes;
+    /** @type {(list: Unit[], token: number | null) => number | null} */
+    const find = (list, token) => (token === null ? null : list.findIndex((unit) => unit.tokens.includes(token)));
+    const spot = /** @type {Spot} */ ({ row: find(rows, pin.query), col: find(cols, pin.key) });
+    return spot.row === -1 || spot.col === -1 ? null : spot;
+  }
+
+  /** @type {(spot: Spot) => Pin} */
+  pinAt({ row, col }) {
+    const { rows, cols } = this.axes;
+    /** @type {(list: Unit[], index: number | null) => number | null} */
+    const token = (list, index) => (index === null ? null : list[index].tokens[0]);
+    return { query: token(rows, row), key: token(cols, col) };
+  }
+}
+
+// ---- Arcs under the sentence --------------------------------------------------------------------------------
+
+const onPage = /** @type {{ mhaVizBows?: Bows }} */ (globalThis);
+const LEAST = 0.1; // the smallest weight that has an arc
+const MOST = 64; // words of a sentence that may have arcs
+
+// Whether the sentence above can have arcs: not of another quantity, nor with another text as keys.
+/** @type {(stores: Stores) => boolean} */
+export function hasArcs({ shown, read, isAlone }) {
+  const { rows, cols } = shown.axes;
+  return !isAlone && !read.reading.quantity && rows.length === cols.length && rows.length <= MOST;
+}
+
+// Leaves the weights of the open head between the words of the text for the sentence, which draws them as arcs and may
+// come later; of a word that is held, its own alone. `says`: what this head does.
+/** @type {(stores: Stores, says: string) => void} */
+export function tellBows(stores, says) {
+  const { shown, read, isAlone } = stores;
+  if (isAlone || !shown.opened) return;
+  const { rows } = shown.axes;
+  const { part, colour, head } = shown.opened;
+  const ordinary = hasArcs(stores) ? rows.flatMap((unit, i) => (unit.special ? [] : [i])) : [];
+  const held = shown.held() ?? { row: null, col: null };
+  /** @type {(row: number, col: number) => boolean} */
+  const isShown = (row, col) => (held.row === null || held.row === row) && (held.col === null || held.col === col);
+  /** @type {[number, number, number][]} */
+  const links = [];
+  ordinary.forEach((row, from) =>
+    ordinary.forEach((col, to) => {
+      const weight = part.w[row * part.C + col];
+      if (row !== col && weight >= LEAST && isShown(row, col)) links.push([from, to, weight]);
+    }),
+  );
+  const known = read.roles.ofHead
+    .get(head)
+    ?.find(({ active }) => active)
+    ?.words.split(/[,.] /)[0];
+  const name = mapName(read.reading, head);
+  onPage.mhaVizBows = {
+    words: ordinary.map((i) => typedOf(rows[i].text)),
+    links,
+    colour,
+    says: says || (known ? `${name}: ${known}` : name),
+  };
+  document.dispatchEvent(new Event("mha-bows"));
 }

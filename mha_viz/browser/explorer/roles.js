@@ -1,8 +1,9 @@
 // What heads are known for, measured over a corpus: marks in the grid, a filter by kind, and words beside a head.
-import { stopAt } from "../controls.js";
-import { make } from "../dom.js";
-/** @import { Arrow } from "./arrows.js" */
-/** @import { Finding } from "./findings.js" */
+import { roving, stopAt } from "../controls.js";
+import { closedByEscape, make } from "../dom.js";
+import { headName } from "../reading.js";
+/** @import { Finding, Stores } from "./explorer.js" */
+/** @import { Arrow } from "./overview.js" */
 /** @import { Recipes } from "./recipe.js" */
 
 /**
@@ -18,6 +19,15 @@ import { make } from "../dom.js";
 
 /** @typedef {{ kinds: Record<string, number>, on: string[], measured: boolean, ofHead: Map<number, Role[]> }} Roles */
 
+/** @typedef {{ head: number, pin: Finding["pin"] | null, says: string }} Turn a head of the first visit */
+
+/**
+ * Other sentences for a head: the words around a link, its ends among them, its weight, and whether it is right.
+ *
+ * @typedef {{ words: string[], from: number, to: number, weight: number, right: boolean }} Case
+ * @typedef {{ head: number, cases: Case[] }} Elsewhere
+ */
+
 /**
  * What the server knows of the roles of heads; the step of the tour that the page says, and how often the search has
  * opened a head.
@@ -31,8 +41,9 @@ import { make } from "../dom.js";
  * @property {number} opened
  * @property {boolean} quiet
  * @property {Finding[]} unusual
- * @property {Pick<Finding, "head" | "pin">[]} turns
+ * @property {Turn[]} turns
  * @property {Mode | null} off
+ * @property {Elsewhere} [elsewhere]
  * @property {Recipes | null} recipes
  * @property {Arrow[] | null} arrows
  */
@@ -52,7 +63,7 @@ export function byHead({ kinds, on, measured, roles }) {
 }
 
 /** @type {(roles: Roles, role: string, colours: string[]) => string} */
-export const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
+const colourOf = (roles, role, colours) => colours[roles.kinds[role] % colours.length];
 /** @type {(list: Role[], kind: string) => boolean} */
 const has = (list, kind) => list.some((role) => role.role === kind);
 
@@ -75,7 +86,7 @@ const glyphOf = (name) => make("b", { class: `glyph ${name}` });
  * @type {(roles: Roles, count: number, sought: string | null, place: (box: HTMLElement, head: number) =>
  *   HTMLElement, colours: string[]) => HTMLElement[]}
  */
-export function drawBadges(roles, count, sought, place, colours) {
+function drawBadges(roles, count, sought, place, colours) {
   const drawn = Array.from({ length: count }, (_, head) => head).filter((head) => sought || roles.ofHead.has(head));
   return drawn.map((head) => {
     const list = roles.ofHead.get(head) ?? [];
@@ -101,7 +112,7 @@ export function drawBadges(roles, count, sought, place, colours) {
  * @type {(box: HTMLElement, roles: Roles, sought: string | null, colours: string[], choose: (kind: string) =>
  *   void) => void}
  */
-export function drawKinds(box, roles, sought, colours, choose) {
+function drawKinds(box, roles, sought, colours, choose) {
   const at = [...box.children].findIndex((button) => button.matches(":focus"));
   box.replaceChildren(
     ...counted(roles).map(([kind, n]) => {
@@ -110,7 +121,7 @@ export function drawKinds(box, roles, sought, colours, choose) {
         {
           type: "button",
           "aria-pressed": String(kind === sought),
-          title: `Show the heads measured as ${kind}, ${n}, on ${roles.on.join(", ")}, not on this sentence`,
+          title: `Show heads with the role ${kind}: ${n} on ${roles.on.join(", ")}, not on this sentence`,
           onclick: () => choose(kind),
         },
         glyphOf(kind === "position" ? "previous" : kind),
@@ -128,3 +139,126 @@ export function drawKinds(box, roles, sought, colours, choose) {
 
 /** @type {(list: Role[]) => string} */
 export const spoken = (list) => list.map((role) => `Known for ${role.name}, ${role.standing}. `).join("");
+
+// ---- The switch and the filter ------------------------------------------------------------------------------
+
+// Roles are shown on request.
+export class RoleSwitch {
+  #shown = make("input", { type: "checkbox", onchange: () => this.#turn() });
+  box = make(
+    "label",
+    {
+      class: "known",
+      title: "Mark each head with the role it has on annotated corpora, as on the Roles page",
+    },
+    this.#shown,
+    "Label roles",
+  );
+  signs = make(
+    "span",
+    { class: "signs soft" },
+    make("b", { class: "glyph syntax" }),
+    "not here",
+    make("s", { class: "syntax" }),
+    "another role",
+  );
+  unmeasured = make("span", { class: "known soft" }, "Roles not measured yet.");
+  kinds = make("div", { class: "kinds", role: "toolbar", "aria-label": "Heads with a role" });
+  #stores;
+  #redraw;
+
+  /** @param {Stores} stores @param {() => void} redraw */
+  constructor(stores, redraw) {
+    this.#stores = stores;
+    this.#redraw = redraw;
+    const onclick = () => stores.stage.send("measure", {});
+    roving(this.kinds);
+    this.unmeasured.append(make("button", { type: "button", class: "quiet", onclick }, "Measure them"));
+  }
+
+  #turn() {
+    this.#stores.stage.change({ roles: this.#shown.checked });
+  }
+
+  // Returns the marks for the grid, none while roles are not shown.
+  /** @type {(place: (box: HTMLElement, head: number) => HTMLElement) => HTMLElement[]} */
+  draw(place) {
+    const { read, stage, heads, look, isAlone } = this.#stores;
+    const { reading, roles } = read;
+    this.unmeasured.hidden = roles.measured || isAlone;
+    this.box.hidden = !roles.ofHead.size;
+    this.#shown.checked = stage.view.roles;
+    this.kinds.hidden = this.signs.hidden = this.box.hidden || !stage.view.roles;
+    if (this.kinds.hidden) return [];
+    drawKinds(this.kinds, roles, heads.sought, look.heads, (kind) => {
+      heads.sought = heads.sought === kind ? null : kind;
+      this.#redraw();
+    });
+    return drawBadges(roles, reading.layers * reading.heads, heads.sought, place, look.heads);
+  }
+}
+
+// ---- The roles of one head ----------------------------------------------------------------------------------
+
+// Short labels that link to its card.
+export class Chips {
+  box = make("div", { class: "chips" });
+  #name;
+  #stores;
+  #drawn = ""; // the roles that the labels are of
+
+  /** @param {string} name @param {Stores} stores */
+  constructor(name, stores) {
+    this.#name = name;
+    this.#stores = stores;
+  }
+
+  // Labels that stay keep the keyboard focus.
+  /** @type {(head: number) => void} */
+  draw(head) {
+    const list = this.#stores.heads.roles(head);
+    const key = JSON.stringify([list, this.#stores.look.theme]);
+    if (this.#drawn === key) return;
+    this.#drawn = key;
+    this.box.replaceChildren(...list.map((role, i) => this.#chipOf(role, `${this.#name}_${i}`)));
+  }
+
+  // A label with an explanation that also has the tag of a relation: by pointer, keyboard focus or a first tap.
+  /** @type {(role: Role, id: string) => HTMLElement} */
+  #chipOf(role, id) {
+    const { read, stage, look, isAlone } = this.#stores;
+    const hint = isAlone ? [] : [make("i", {}, " Tap again for its card.")];
+    const tip = make("span", { class: "tip", role: "tooltip", id }, role.words, ...hint);
+    const box = make("span", { class: "chip" });
+    let isTouch = false;
+    const button = make(
+      "button",
+      {
+        type: "button",
+        class: role.active ? "active" : "",
+        "aria-describedby": id,
+        onpointerdown: (/** @type {PointerEvent} */ event) => (isTouch = event.pointerType === "touch"),
+        onclick: () => {
+          if (isAlone)
+            box.classList.toggle("open"); // there are no cards
+          else if (isTouch && !box.classList.contains("open")) box.classList.add("open");
+          else stage.send("card", headName(read.reading, role.head));
+        },
+        onblur: () => box.classList.remove("open", "shut"),
+      },
+      make("s", { class: role.active ? "active" : "" }),
+      make("b", {}, role.name.replace(/ \(.*/, "")),
+      make("span", { class: "soft" }, role.standing),
+    );
+    closedByEscape(
+      button,
+      button,
+      () => !box.classList.contains("shut"),
+      () => (box.className = "chip shut"),
+    );
+    box.onpointerleave = () => box.classList.remove("shut");
+    box.append(button, tip);
+    box.style.setProperty("--colour", colourOf(read.roles, role.role, look.heads));
+    return box;
+  }
+}

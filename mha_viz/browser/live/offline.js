@@ -2,8 +2,8 @@
 // whose addresses change with their content, from this device once they were fetched. It answers no other address, so
 // that what else is on the host stays as it is, and it goes when its file is no longer there.
 
-// Filled in where the page is written (exports/live.py): `first` is stored with the first visit, `all` once the model
-// was loaded. A browser asks for this file again, and a new text of it brings a new version of the page.
+// Filled in where the page is written (figures/files/live.py): `first` is stored with the first visit, `all` once the
+// model was loaded. A browser asks for this file again, and a new text of it brings a new version of the page.
 const STORED = /** @type {{ first: string[], all: string[] }} */ ({ first: [], all: [] });
 const PAGE = "./";
 

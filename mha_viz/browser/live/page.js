@@ -2,18 +2,18 @@
 import { NOT_DRAWN, addressOf, inflated, lettersReady } from "../alone.js";
 import { make } from "../dom.js";
 /** @import { HeadRoles } from "../explorer/roles.js" */
-/** @import { Send } from "../post.js" */
+/** @import { Send } from "../mount.js" */
 /** @import { Message } from "./reader.js" */
 
 /** @typedef {{ show: (data: any, ofHeads?: HeadRoles) => void }} Drawing */
 /** @typedef {(root: HTMLElement, send: Send, locate: () => string) => Drawing} Create */
 
-// Filled in where the page is written (exports/live.py).
+// Filled in where the page is written (figures/files/live.py).
 const READER = "reader.js";
 
 const MEGABYTE = 1e6;
 const READING = "Reading …";
-const FAILED = "The model could not be fetched or run. Check the connection, then try again.";
+const FAILED = "The model could not be downloaded or run. Check the connection, then try again.";
 const TOO_LARGE = "The model is too large for this browser. Open the page on a device with more memory.";
 
 /** @type {(bytes: number) => string} */
@@ -78,13 +78,13 @@ function listen(part, show) {
     bar.hidden = loaded === undefined || loaded === total;
     if (loaded !== undefined) {
       [bar.value, bar.max] = [loaded, total];
-      const progress = `Fetching the model: ${megabytes(loaded)} of ${megabytes(total)} MB`;
+      const progress = `Downloading the model: ${megabytes(loaded)} of ${megabytes(total)} MB`;
       status.textContent = loaded < total ? progress : waiting ? READING : "";
       return;
     }
     if (--waiting) return;
     if (data.reading) show(withMatrices(data));
-    status.textContent = refusal || note || `Read on this device: ${data.reading.n} pieces.`;
+    status.textContent = refusal || note || `Read on this device: ${data.reading.n} tokens.`;
     keepAll();
   };
   /** @type {(text: string | null) => void} */

@@ -8,7 +8,7 @@ import { Reader } from "./tokenizer.js";
 /** @import { Rules } from "./tokenizer.js" */
 
 /**
- * The model as data (figure/live.py): what all readings have in common, and the tokenizer.
+ * The model as data (figures/live.py): what all readings have in common, and the tokenizer.
  *
  * @typedef {object} Model
  * @property {Pick<Reading, "model" | "cited" | "layers" | "heads" | "together" | "themes"> & {
@@ -32,7 +32,7 @@ import { Reader } from "./tokenizer.js";
 
 /** @type {(message: Message, transfer?: Transferable[]) => void} */
 const send = (message, transfer = []) => /** @type {any} */ (self).postMessage(message, transfer);
-// Filled in where the page is written (exports/live.py): the addresses of files, which change with their content.
+// Filled in where the page is written (figures/files/live.py): the addresses of files, which change with their content.
 const FILES = /** @type {Record<string, string>} */ ({});
 /** @type {(name: string) => string} */
 const place = (name) => new URL(FILES[name], self.location.href).href;
@@ -87,10 +87,10 @@ async function load() {
 /** @type {(text: string, loaded: Loaded) => Promise<Message>} */
 async function read(text, { common, reader, session, ort, limit }) {
   const typed = cleaned(text);
-  if (!stripped(typed).length) return { refusal: "Nothing was typed. Type a sentence." };
+  if (!stripped(typed).length) return { refusal: "Type a sentence first." };
   const { pieces, count } = reader.read(typed);
   if (!pieces.some(({ word, end }) => word !== null || end)) {
-    return { refusal: "The tokenizer keeps nothing of this text. Type at least one word." };
+    return { refusal: "The model’s tokenizer drops all of this text. Type at least one word." };
   }
   const n = pieces.length;
   const ids = new ort.Tensor(
@@ -107,7 +107,7 @@ async function read(text, { common, reader, session, ort, limit }) {
     .filter(({ name }) => Object.hasOwn(MEASURES, name)) // one that Python alone has is left out here
     .map((metric) => ({ ...metric, values: parts.map((matrix) => MEASURES[metric.name](matrix, keys)) }));
   const isCut = count > n;
-  const note = isCut ? `${common.model} reads at most ${limit} pieces; the rest of the text is cut.` : "";
+  const note = isCut ? `${common.model} reads at most ${limit} tokens; the rest of the text is cut.` : "";
   return { reading: { ...common, ...axis, key: text, of: text, full: heads, metrics }, weights: attention.data, note };
 }
 

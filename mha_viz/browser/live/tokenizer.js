@@ -1,6 +1,6 @@
 // From a typed text to the pieces that a model reads, with their places in it, which Hugging Face's library for
 // JavaScript does not give. The library splits a text and finds the pieces of a word; what becomes of a character comes
-// from the model's own tokenizer (models/tokenizer_rules.py), so that both read the same.
+// from the model's own tokenizer (models/reading/tokenizer_rules.py), so that both read the same.
 import { isBlank } from "./characters.js";
 /** @import { Typed } from "./characters.js" */
 /** @import { Piece } from "./grouping.js" */
@@ -18,7 +18,7 @@ import { isBlank } from "./characters.js";
 /** @typedef {[first: number, last: number, becomes: string | number]} Run */
 
 /**
- * A tokenizer as data (models/tokenizer_rules.py): the runs of characters that become others, and of those that
+ * A tokenizer as data (models/reading/tokenizer_rules.py): the runs of characters that become others, and of those that
  * separate words or are words.
  *
  * @typedef {object} Rules

@@ -1,12 +1,9 @@
 // The menu "More": the link to this view, the keys, the view for a class. "?" opens the list of keys from anywhere.
 import { make } from "../dom.js";
-import { copiedLink } from "../link.js";
+import { rememberShortcuts, remembersShortcuts } from "../memory.js";
 import { mounted } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
-import { keyList } from "./keys.js";
-/** @import { LinkData } from "../link.js" */
-/** @import { StreamlitComponent } from "../mount.js" */
-/** @import { Send } from "../post.js" */
+/** @import { Send, StreamlitComponent } from "../mount.js" */
 
 class More {
   #data = /** @type {Partial<LinkData>} */ ({});
@@ -38,7 +35,8 @@ class More {
       { class: "items", hidden: true },
       item("Copy link", () => this.#copy()),
       item("Keys", (event) => this.#openKeys(event), make("kbd", { "aria-hidden": "true" }, "?")),
-      item("Class view", () => send("class", true)),
+      item("Class view", () => send("class", {})),
+      item("Lesson: What do heads do?", () => send("class", { lesson: true })),
     );
     this.#items.addEventListener("keydown", (event) => this.#walk(event));
     root.replaceChildren(this.#way, this.#items, this.#note, this.#keys);
@@ -113,4 +111,112 @@ const item = (name, onclick, ...more) => make("button", { type: "button", onclic
 /** @param {StreamlitComponent} component */
 export default function (component) {
   return mounted(component, ".mha-more", (root, send) => new More(root, send));
+}
+
+// ---- The keyboard shortcuts of the page ---------------------------------------------------------------------
+
+const KEYS = [
+  ["/", "Find a head, from anywhere on the page"],
+  ["?", "Open this list"],
+  ["Esc", "Close the open panel, then unpin the word"],
+  ["Enter", "In the sentence: show its attention. In the grid: open the head. In a drawing: pin the word"],
+  ["Shift Enter", "In the sentence: begin a new line"],
+  ["← ↑ → ↓", "In the grid: from head to head. In a drawing: from word to word"],
+  ["Home End", "To the ends of a row or column; with Ctrl to the corners of a grid"],
+  ["← →", "On Inside a head: from step to step, Enter opens one"],
+  ["c", "In the grid: add the head to My heads, as Shift-click does"],
+  ["x", "On Explore: switch the open head, or the marked one in the grid, off or on"],
+  ["Tab", "Next control; the first one skips to the page"],
+];
+
+// A dialog with the keyboard shortcuts.
+/** @type {() => HTMLDialogElement} */
+function keyList() {
+  const rows = KEYS.map(([key, does]) =>
+    make("div", {}, make("dt", {}, ...key.split(" ").map((name) => make("kbd", {}, name))), make("dd", {}, does)),
+  );
+  const shortcuts = make("input", { type: "checkbox", checked: remembersShortcuts() });
+  shortcuts.onchange = () => rememberShortcuts(shortcuts.checked);
+  const dialog = make(
+    "dialog",
+    { "aria-label": "Keys" },
+    make("h2", {}, "Keys"),
+    make("dl", {}, ...rows),
+    make("label", { class: "switch" }, shortcuts, make("span", {}, "Use the keys /, ? and x everywhere on a page")),
+    make("button", { type: "button", class: "close", autofocus: true, onclick: () => dialog.close() }, "Close"),
+  );
+  dialog.onkeydown = (event) => {
+    if (event.key === "Escape" && dialog.open) event.stopPropagation(); // Escape closes only the list
+  };
+  dialog.onclick = (event) => {
+    if (event.target === dialog) dialog.close(); // a click outside of it
+  };
+  return dialog;
+}
+
+// ---- The link to this view ----------------------------------------------------------------------------------
+
+// Copied in full, with a note on who can open it.
+
+/**
+ * What a link must say besides the address, and what the page can save for others.
+ *
+ * @typedef {{ full: Record<string, string>, file: "html" | "figures" | "" }} LinkData
+ */
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const NEAR_TOP = 60; // pixels
+const LONGEST_WAIT = 10_000; // milliseconds
+const FILES = { html: "save one interactive HTML file", figures: "save its figures" };
+
+// The complete address, which shows the same where other defaults apply.
+/** @type {(address: string, full: Record<string, string>) => string} */
+function wholeLink(address, full) {
+  const url = new URL(address);
+  for (const name of ["tour", "before"]) url.searchParams.delete(name);
+  for (const [name, value] of Object.entries(full)) {
+    if (!url.searchParams.has(name)) url.searchParams.set(name, value);
+  }
+  return url.href;
+}
+
+// Copy the link to the current view; returns the note to show.
+/** @type {(data: Partial<LinkData>) => Promise<(Node | string)[]>} */
+async function copiedLink({ full = {}, file = "" }) {
+  try {
+    await navigator.clipboard.writeText(wholeLink(window.location.href, full));
+    return whoCanOpen(window.location.hostname, file);
+  } catch {
+    return ["This browser did not allow copying. Copy the address from the address bar; it contains your text."];
+  }
+}
+
+/** @type {(host: string, file: LinkData["file"]) => (Node | string)[]} */
+function whoCanOpen(host, file) {
+  if (!LOOPBACK.includes(host)) return ["Copied. The link contains your text."];
+  if (!file) return ["Copied. This link works on this computer only."];
+  const save = make("button", { type: "button", class: "quiet", onclick: openFiles }, FILES[file]);
+  return ["Copied. This link works on this computer only. For anybody else, ", save, "."];
+}
+
+// Opens the part of the page that makes files, and focuses its beginning.
+/** @type {() => void} */
+function openFiles() {
+  const box = document.querySelector(".st-key-publish") ?? document.querySelector(".st-key-download_panel");
+  const summary = /** @type {HTMLElement | null} */ (box?.querySelector("summary"));
+  if (!box || !summary) return;
+  if (!summary.closest("details")?.open) summary.click();
+  summary.focus({ preventScroll: true });
+  bringUp(box);
+}
+
+// Scrolls to a box whose content is still loading; before it arrives, the page may be too short.
+/** @type {(box: Element) => void} */
+function bringUp(box) {
+  const sizes = new ResizeObserver(() => {
+    box.scrollIntoView({ block: "start" });
+    if (box.getBoundingClientRect().top < NEAR_TOP) sizes.disconnect();
+  });
+  sizes.observe(box);
+  setTimeout(() => sizes.disconnect(), LONGEST_WAIT);
 }

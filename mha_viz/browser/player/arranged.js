@@ -7,7 +7,8 @@
  * @typedef {{ width: number, high: number, over: number, label: number, caption: number, gap: number }} Room
  */
 
-/** @typedef {{ count: number, words: number, isBare: boolean }} Maps */
+// `rows`: how many rows of maps there must be, or 0.
+/** @typedef {{ count: number, rows: number, words: number, isBare: boolean }} Maps */
 
 /**
  * `hasRows`: whether maps have the words of their rows beside them, each its own (true), the first of each row of maps
@@ -25,11 +26,10 @@
 
 /** @typedef {Arrangement & { wide: number, tall: number, least: number, worth: number }} Way */
 
-const READABLE = 11; // the smallest cell of maps that have words of their own, pixels
-const SMALL = 9; // of maps that share their words
+const READABLE = 12; // the smallest cell of maps that have words, pixels: these have 11
 const BARE = 72; // the least width of a map without words, pixels
 const LOW = 180; // the width of a map in a window that is too low for all
-const ASIDE = { width: 300, gap: 28, page: 900 }; // the sentence beside the maps, at least; gap as in player.css
+const ASIDE = { width: 316, gap: 28, page: 900 }; // the sentence beside the maps, at least; gap as in player.css
 const FEW = 8; // the most maps in rows of one length, and with words in a window that is too low for all
 const APART = 60; // the most between two maps, pixels
 // Words of their own are worth so much of the size of the maps, and maps under their sentence so much if they have the
@@ -47,10 +47,10 @@ const NAMES = [
 
 /** @type {(maps: Maps, room: Room) => Arrangement} */
 export function arranged(maps, room) {
-  const ways = columnsOf(maps.count).flatMap((columns) => waysOf(columns, maps, room));
+  const counts = maps.rows ? [maps.count / maps.rows] : columnsOf(maps.count);
+  const ways = counts.flatMap((columns) => waysOf(columns, maps, room));
   const inWindow = ways.filter(({ cell, least }) => cell >= least).sort((one, other) => other.worth - one.worth);
-  const isNamed = maps.count <= (room.width < ASIDE.page ? FEW / 2 : FEW); // rather than all in the window
-  const named = inWindow.find(({ hasRows }) => hasRows !== false) ?? (isNamed ? null : inWindow[0]);
+  const named = inWindow.find(({ hasRows }) => hasRows !== false) ?? inWindow[0];
   const way = (maps.isBare ? null : named) ?? beyond(ways, maps);
   return way.isAside ? way : { ...way, gap: spread(way, maps, room) };
 }
@@ -82,7 +82,7 @@ function wayOf(way, { count, words }, { width, high, over, label, caption, gap }
   const isEmpty = width >= ASIDE.page && share < FILLED; // where the sentence could stand
   const full = isAside ? 1 : Math.min(1, 0.15 + share) * (isEmpty ? WORTH.empty : WORTH.full);
   const worth = cell * (hasRows ? WORTH.rows : 1) * (hasColumns ? WORTH.columns : 1) * full;
-  const least = hasRows ? READABLE : hasRows === null ? SMALL : BARE / words;
+  const least = hasRows === false ? BARE / words : READABLE;
   return { ...way, wide, tall, cell, worth, least };
 }
 

@@ -1,6 +1,6 @@
 // The gradient on its way back: the same ∂L/∂out meets another slice of W_O for every head.
+import { svg } from "../dom.js";
 import { decimal, small } from "../numerals.js";
-import { svg } from "../svg.js";
 /** @import { Flow, PlayerData, PlayerHead } from "./player.js" */
 
 /** @typedef {{ root: SVGElement, draw: (at: number) => void }} FlowView */

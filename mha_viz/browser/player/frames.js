@@ -4,9 +4,36 @@
 /** @type {(text: string) => Uint8Array} */
 export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
+const PACE = { all: 6000, least: 40, most: 1200, removed: 600 }; // milliseconds: see below
+
+// Milliseconds from each frame to the next, with `size` cells each: in proportion to how much the cells change, so that
+// something is always seen to change; together about PACE.all. Where another head is `off`, PACE.removed.
+/** @type {(cells: Uint8Array, size: number, off: boolean[][] | null) => number[]} */
+export function pacesOf(cells, size, off) {
+  const count = Math.max(0, Math.floor(cells.length / size) - 1);
+  const changes = Array.from({ length: count }, (_, i) => {
+    let change = 0;
+    for (let cell = i * size; cell < (i + 1) * size; cell++) change += Math.abs(cells[cell + size] - cells[cell]);
+    return change;
+  });
+  const all = changes.reduce((sum, change) => sum + change, 0) || 1;
+  return changes.map((change, i) =>
+    off && off[i].join() !== off[i + 1].join()
+      ? PACE.removed
+      : Math.min(PACE.most, Math.max(PACE.least, (PACE.all * change) / all)),
+  );
+}
+
 // A moment counted in frames after `elapsed` milliseconds of playing; it ends on the last frame.
-/** @type {(from: number, elapsed: number, pace: number, count: number) => number} */
-export const momentAfter = (from, elapsed, pace, count) => Math.min(count - 1, from + Math.max(0, elapsed) / pace);
+/** @type {(from: number, elapsed: number, paces: number[]) => number} */
+export function momentAfter(from, elapsed, paces) {
+  let left = Math.max(0, elapsed);
+  for (let at = from; at < paces.length; at++) {
+    if (left < paces[at]) return at + left / paces[at];
+    left -= paces[at];
+  }
+  return paces.length;
+}
 
 // Where playing begins: where the slider stands, or at the first frame once it has come to the last.
 /** @type {(at: number, count: number) => number} */

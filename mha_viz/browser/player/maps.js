@@ -1,16 +1,13 @@
 // The map of every head at one moment of training, drawn as on every other page, with signs over it; and over it, where
 // it is recorded, a strip of the head's own weights.
-import { make } from "../dom.js";
-import { drawHeatmap, EDGE, heatmapLabel } from "../heatmap.js";
+import { make, still, svg } from "../dom.js";
+import { EDGE, drawHeatmap, heatmapLabel } from "../heatmap.js";
 import { heatmapCellAt } from "../layouts.js";
-import { still } from "../motion.js";
 import { decimal } from "../numerals.js";
 import { pointOn, readLook } from "../stage.js";
-import { svg } from "../svg.js";
 import { arranged } from "./arranged.js";
 import { blended, bytesOf, cssColour } from "./frames.js";
 import { sentenceOf } from "./sentence.js";
-import { hostOf, scrolled } from "./settled.js";
 /** @import { Axes, Unit } from "../geometry.js" */
 /** @import { HeatmapLayout, Span } from "../layouts.js" */
 /** @import { Look } from "../stage.js" */
@@ -24,13 +21,16 @@ import { hostOf, scrolled } from "./settled.js";
 
 /**
  * @typedef {{ root: HTMLElement, sentence: HTMLElement, draw: (moment: number, colours: Palettes) => void,
- *   reveal: () => void }} MapsView
+ *   say: (at: number) => void, reveal: () => void }} MapsView
  */
 
 const SIGN = 0.34; // of a cell: half the side of a square, or the radius of a circle
 const NARROW = 600; // of a page, pixels
 const GAP = { narrow: 6, wide: 14 }; // between maps, as in player.css
 const CAPTION = { name: 26, strip: 40 }; // height of what stands over each map, pixels
+const TITLE = { width: 104, height: 24 }; // of a row of maps: beside it or, on a narrow page, above; as in player.css
+// Of the small maps, in pixels: beside the large ones or, on a narrow page, below.
+const SMALL = { width: 208, columns: 2, gap: 12, caption: 24 };
 const GAP_BELOW = 10; // between the maps and what stands below them, pixels
 const BAR = 90; // height of the button and what is around it, pixels
 
@@ -40,9 +40,10 @@ export function mapsOf(data, say) {
   const cells = bytesOf(data.maps);
   const maps = data.heads.map((head) => mapOf(data, head));
   const strips = data.strip ? stripsOf(data.strip, maps) : null;
-  const root = make("div", { class: "maps" }, ...maps.map((map) => map.root));
+  const notes = data.rows.map(() => make("output"));
+  const root = make("div", { class: "maps" }, ...inRows(data, maps, notes));
   const sheet = sheetOf(data, root);
-  const sentence = sentenceOf(data.words, () => shown.again());
+  const sentence = sentenceOf(data, () => shown.again());
   /** @type {{ now: Uint8ClampedArray, again: () => void }} */
   const shown = { now: new Uint8ClampedArray(0), again: () => {} };
   listen(root, maps, data, shown, (row, col, text) => {
@@ -69,7 +70,27 @@ export function mapsOf(data, say) {
   const page = document.querySelector("[data-testid=stMainBlockContainer]"); // what stands above the maps moves them
   if (page) sizes.observe(page);
   document.fonts.ready.then(() => shown.again());
-  return { root, sentence: sentence.root, draw, reveal: () => reveal(root) };
+  /** @type {(at: number) => void} */
+  const sayOfRows = (at) => notes.forEach((note, i) => (note.textContent = data.rows[i].notes[at]));
+  return { root, sentence: sentence.root, draw, say: sayOfRows, reveal: () => reveal(root) };
+}
+
+// The maps, each row of them under its title if they are of several trainings; if some are large, these and then the
+// others.
+/** @type {(data: PlayerData, maps: PlayerMap[], notes: HTMLElement[]) => HTMLElement[]} */
+function inRows({ rows, large }, maps, notes) {
+  const roots = maps.map((map) => map.root);
+  if (large.length) {
+    const others = roots.filter((_, h) => !large.includes(h));
+    return [...large.map((h) => roots[h]), make("div", { class: "others" }, ...others)];
+  }
+  if (!rows.length) return roots;
+  const each = maps.length / rows.length;
+  roots.slice(each).forEach((root) => root.firstElementChild?.replaceChildren()); // heads are named over the first row
+  return rows.flatMap(({ title, dashed }, i) => [
+    make("h3", { class: "row-title" }, title, lineSample(dashed), notes[i]),
+    ...roots.slice(i * each, (i + 1) * each),
+  ]);
 }
 
 // Tells which cell is pointed at, and what its row gives to its column.
@@ -77,7 +98,7 @@ export function mapsOf(data, say) {
  * @type {(root: HTMLElement, maps: PlayerMap[], data: PlayerData, shown: { now: Uint8ClampedArray },
  *   tell: (row: number, col: number, text: string) => void) => void}
  */
-function listen(root, maps, { words, heads }, shown, tell) {
+function listen(root, maps, { words, heads, rows }, shown, tell) {
   const n = words.length;
   root.addEventListener("pointermove", (event) => {
     const h = maps.findIndex((map) => map.canvas === event.target);
@@ -86,7 +107,8 @@ function listen(root, maps, { words, heads }, shown, tell) {
     if (!spot) return tell(-1, -1, "");
     const [row, col] = [Number(spot.row), Number(spot.col)];
     const weight = decimal(shown.now[(h * n + row) * n + col] / 255, 2);
-    tell(row, col, `${heads[h].name}: “${words[row]}” gives ${weight} to “${words[col]}”`);
+    const training = rows.length ? `${rows[Math.floor((h * rows.length) / heads.length)].title}, ` : "";
+    tell(row, col, `${training}${heads[h].name}: “${words[row]}” gives ${weight} to “${words[col]}”`);
   });
   root.addEventListener("pointerleave", () => tell(-1, -1, ""));
 }
@@ -115,8 +137,10 @@ function sheetOf(data, root) {
     const room = [label, stage.clientWidth, window.innerHeight, Math.round(top), below(stage)].join();
     if (room !== laid.room) Object.assign(laid, { room, order: lay(data, root, label, top) });
     const { columns, cell, hasRows, hasColumns } = laid.order;
-    /** @type {(h: number) => void} */
-    const place = (h) => {
+    /** @type {(head: number) => void} */
+    const place = (head) => {
+      const h = data.large.length ? data.large.indexOf(head) : head;
+      if (h < 0) return void Object.assign(look, { label: 0, above: 0, width: smallWidth(root, words.length) });
       look.label = hasRows || (hasRows === null && h % columns === 0) ? label : 0;
       look.above = hasColumns || (hasColumns === null && h < columns) ? label : 0;
       look.width = look.label + cell * words.length + EDGE;
@@ -125,30 +149,48 @@ function sheetOf(data, root) {
   };
 }
 
+// Of a small map: whole pixels a cell in the room that its row has.
+/** @type {(root: HTMLElement, words: number) => number} */
+function smallWidth(root, words) {
+  const { clientWidth } = /** @type {HTMLElement} */ (root.querySelector(".others figure"));
+  return Math.max(2, Math.floor((clientWidth - EDGE) / words)) * words + EDGE;
+}
+
 // Lays the maps out in the room that they have; where they leave a broad strip, the sentence stands in it. What is said
 // always stands below the maps.
 /** @type {(data: PlayerData, root: HTMLElement, label: number, top: number) => Arrangement} */
 function lay(data, root, label, top) {
   const stage = /** @type {HTMLElement} */ (root.parentElement);
-  const over = stage.querySelector(".top");
   stage.classList.remove("aside");
   const width = stage.clientWidth;
   const zoom = stage.getBoundingClientRect().width / width || 1; // in class all is larger
   const kind = width < NARROW ? "narrow" : "wide";
+  const over = stage.querySelector(kind === "narrow" ? ".sentence" : ".top");
+  const { heads, words, rows, large, beside } = data;
+  const count = large.length || heads.length;
+  const small = heads.length - count;
+  const titles = { width: rows.length ? TITLE.width + GAP.wide : 0, height: rows.length * (TITLE.height + GAP.narrow) };
   const room = {
-    width,
-    high: (window.innerHeight - top) / zoom - below(stage) - GAP_BELOW,
+    width: kind === "narrow" ? width : width - titles.width - (small ? SMALL.width + GAP.wide : 0),
+    high: (window.innerHeight - top) / zoom - below(stage) - GAP_BELOW - (kind === "narrow" ? titles.height : 0),
     over: over?.clientHeight ?? 0,
     label,
     caption: data.strip ? CAPTION.strip : CAPTION.name,
     gap: GAP[kind],
   };
-  const order = arranged({ count: data.heads.length, words: data.words.length, isBare: Boolean(data.beside) }, room);
+  if (small && kind === "narrow") room.high -= SMALL.caption + (width - small * GAP.narrow) / small + GAP.narrow;
+  const order = arranged({ count, rows: rows.length, words: words.length, isBare: Boolean(beside) }, room);
   const { columns, cell, hasRows, isAside, gap } = order;
   const [side, named] = [cell * data.words.length, label + cell * data.words.length];
   const others = hasRows ? named : side;
-  root.style.gridTemplateColumns = `${hasRows === false ? side : named}px repeat(${columns - 1}, ${others}px)`;
+  const first = rows.length && kind === "wide" ? `${TITLE.width}px ` : "";
+  const last = small && kind === "wide" ? ` ${SMALL.width}px` : "";
+  const columnsOfMaps = `${hasRows === false ? side : named}px repeat(${columns - 1}, ${others}px)`;
+  root.style.gridTemplateColumns = `${first}${columnsOfMaps}${last}`;
   root.style.columnGap = `${gap}px`;
+  const rowsOfSmall = Math.ceil(small / SMALL.columns);
+  const high = (room.high - (isAside ? 0 : room.over)) / rowsOfSmall - SMALL.caption - SMALL.gap;
+  root.style.setProperty("--small", `${Math.min(SMALL.width / SMALL.columns - SMALL.gap / 2, high)}px`);
   stage.classList.toggle("aside", isAside);
   return order;
 }
@@ -237,7 +279,7 @@ function signs(marks, n) {
   return svg("svg", { viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" }, ...drawn);
 }
 /** @type {(relation: number, x: number, y: number, colour: string) => SVGElement} */
-export function sign(relation, x, y, colour) {
+function sign(relation, x, y, colour) {
   const line = { fill: "none", stroke: colour, "stroke-width": 0.13 };
   if (relation === 0) return svg("circle", { cx: x, cy: y, r: SIGN, ...line });
   /** @type {Record<string, string>} */
@@ -245,3 +287,28 @@ export function sign(relation, x, y, colour) {
   const [side, half] = relation === 2 ? [SIGN * 1.5, SIGN * 0.75] : [SIGN * 2.4, SIGN * 1.2];
   return svg("rect", { x: x - half, y: y - half, width: side, height: side, ...turn, ...line });
 }
+
+// ---- Rows of maps -------------------------------------------------------------------------------------------
+
+export const DASHED = "6 4"; // pixels
+
+// A piece of a curve, beside what it is of.
+/** @type {(isDashed: boolean) => SVGElement} */
+const lineSample = (isDashed) =>
+  svg(
+    "svg",
+    { class: "sample", viewBox: "0 0 26 4", "aria-hidden": "true" },
+    svg("path", { d: "M 0 2 H 26", "stroke-dasharray": isDashed ? DASHED : "none" }),
+  );
+
+// ---- Where an element stands --------------------------------------------------------------------------------
+
+/** @type {(element: Element) => Element} */
+export function hostOf(element) {
+  const root = element.getRootNode();
+  return root instanceof ShadowRoot ? root.host : element;
+}
+
+// How far the page is scrolled, which moves everything and unsettles nothing.
+/** @type {(element: Element) => number} */
+export const scrolled = (element) => element.closest("[data-testid=stMain]")?.scrollTop ?? window.scrollY;

@@ -1,18 +1,13 @@
 // A training, step by step: Play, Pause and a slider over recorded steps. Everything that moves, moves in the browser.
-import { make } from "../dom.js";
+import { make, still, svg } from "../dom.js";
 import { palette } from "../ink.js";
-import { still } from "../motion.js";
-import { mounted } from "../mount.js";
-import { queued } from "../post.js";
+import { mounted, queued } from "../mount.js";
 import { flowOf } from "./flow.js";
-import { momentAfter, playFrom } from "./frames.js";
-import { lettered, mapsOf, stripKey } from "./maps.js";
+import { bytesOf, momentAfter, pacesOf, playFrom } from "./frames.js";
+import { DASHED, hostOf, lettered, mapsOf, scrolled, stripKey } from "./maps.js";
 import { matricesOf } from "./matrices.js";
-import { scrubberOf } from "./scrubber.js";
-import { hideUntilSettled } from "./settled.js";
 /** @import { Parts } from "../dom.js" */
-/** @import { StreamlitComponent } from "../mount.js" */
-/** @import { Send } from "../post.js" */
+/** @import { Send, StreamlitComponent } from "../mount.js" */
 
 /** @typedef {{ name: string, colour: string }} PlayerHead */
 
@@ -26,7 +21,13 @@ import { hideUntilSettled } from "./settled.js";
 /**
  * What was measured at each step, from 0 to 1; the faint ones are of other trainings.
  *
- * @typedef {{ values: number[], colour: string, faint: boolean }} PlayerLine
+ * @typedef {{ values: number[], colour: string, faint: boolean, dashed: boolean }} PlayerLine
+ */
+
+/**
+ * A row of maps that are one training of several, with what to say of it at each step; the curve of one is dashed.
+ *
+ * @typedef {{ title: string, notes: string[], dashed: boolean }} PlayerRow
  */
 
 /** @typedef {{ title: string, lines: PlayerLine[] }} PlayerCurves */
@@ -56,10 +57,12 @@ import { hideUntilSettled } from "./settled.js";
  */
 
 /**
- * What a training looks like at its recorded steps (figures/frames.py). `off`: the heads that are removed at each;
- * `verdict`: what it showed, said at its end; `play`: how often answers were given; it plays when another is;
- * `beside`: it is one of several, whose maps have no room for words; `follows`: it moves with the first of them, which
- * has the button.
+ * What a training looks like at its recorded steps (figures/layout/frames.py). `off`: the heads that are removed at
+ * each; `verdict`: what it showed, said at its end; `next`: the title of the step that follows it, "" for none; `play`:
+ * how often answers were given; it plays when another is; `beside`: it is one of several, whose maps have no room for
+ * words; `follows`: it moves with the first of them, which has the button; `asked`: the sentence that ends with the
+ * marks, and `note` what follows it; `large`: the heads whose maps are large, beside small ones of the others; none if
+ * all are.
  *
  * @typedef {object} PlayerData
  * @property {string} key
@@ -68,12 +71,17 @@ import { hideUntilSettled } from "./settled.js";
  * @property {PlayerCurves | null} curves
  * @property {boolean[][] | null} off
  * @property {string} [verdict]
+ * @property {string} [next]
  * @property {number} [play]
  * @property {boolean} [beside]
  * @property {boolean} [follows]
  * @property {number} at
  * @property {string[]} words
+ * @property {string} asked
+ * @property {string} note
  * @property {PlayerHead[]} heads
+ * @property {PlayerRow[]} rows
+ * @property {number[]} large
  * @property {string} maps
  * @property {PlayerStrip | null} strip
  * @property {PlayerMark[]} marks
@@ -87,8 +95,8 @@ import { hideUntilSettled } from "./settled.js";
 /** @typedef {Record<"ramp" | "share" | "signed", Uint32Array>} Palettes */
 
 const MOVED = "mha-player-moved"; // one of several trainings side by side is at another moment
-const SIGNS = "○□◇"; // of the first, second and third relation, as training/jobs.py writes them
-const PACE = { moving: 450, still: 1100 }; // milliseconds from one recorded step to the next
+const SIGNS = "○□◇"; // of the first, second and third relation, as lab/jobs.py writes them
+const CALM = 1.6; // times as long for what changes at once, not gradually
 
 /**
  * Another moment of a training: by which drawing of it, and of which steps.
@@ -147,6 +155,8 @@ class Player {
       this.#hasEnded = false;
     }
     this.#parts.room.textContent = data.verdict ?? ""; // nothing moves when it is said
+    this.#parts.next.hidden = !data.next;
+    this.#parts.title.replaceChildren(": ", ...lettered(data.next ?? ""));
     // An answer that was given since this was drawn plays; a drawing that comes anew does not.
     if (before && data.play !== before.play && !this.#playing) this.#play(data);
     else this.#draw();
@@ -165,8 +175,11 @@ class Player {
     const colours = { ramp: palette(data.ramp), share: palette(data.ramp.toReversed()), signed: palette(data.signed) };
     const notes = data.marks.map(() => make("output"));
     const bar = this.#barOf(data);
-    const words = make("div", { class: "said" }, room, verdict, pointed);
-    const legend = make("div", { class: "legend" }, ...key(data.marks, notes));
+    const title = make("span");
+    const onclick = () => this.#send("next", true);
+    const next = make("button", { type: "button", class: "next", onclick }, "Next", title, " →");
+    const words = make("div", { class: "said" }, make("div", { class: "words" }, room, verdict, pointed), next);
+    const legend = make("div", { class: "legend" }, data.asked, ...key(data.marks, notes), data.note);
     if (data.strip) legend.append(stripKey(data.strip, colours.signed));
     if (isFirst) hideUntilSettled(bar.root);
     bar.root.append(words);
@@ -177,7 +190,7 @@ class Player {
       ...(flow ? [make("h3", {}, data.titles.flow), wideBox(flow.root, data.titles.flow)] : []),
       ...(matrices ? [make("h3", {}, data.titles.matrices), matrices.root] : []),
     );
-    this.#parts = { ...bar, verdict, room, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
+    this.#parts = { ...bar, verdict, room, next, title, notes, maps, flow, matrices, colours, drawn: -1, text: "" };
   }
 
   // Play, the curve that is the slider, and the step in view.
@@ -214,12 +227,13 @@ class Player {
   }
 
   /** @type {(data: PlayerData) => void} */
-  #play({ steps: { length } }) {
+  #play({ maps, words, heads, off, steps: { length } }) {
     this.#parts.maps.reveal();
+    const paces = pacesOf(bytesOf(maps), heads.length * words.length ** 2, off);
     const [from, begin, calm] = [playFrom(Math.round(this.#moment), length), performance.now(), still()];
     const frame = (/** @type {number} */ now) => {
       if (!this.#root.isConnected) return this.#pause();
-      const moment = momentAfter(from, now - begin, calm ? PACE.still : PACE.moving, length);
+      const moment = momentAfter(from, (now - begin) / (calm ? CALM : 1), paces);
       this.#moment = calm ? Math.floor(moment) : moment;
       const ended = moment >= length - 1;
       this.#playing = ended ? null : requestAnimationFrame(frame);
@@ -269,6 +283,7 @@ class Player {
     parts.maps.draw(moment, parts.colours);
     if (moment >= data.steps.length - 1) this.#hasEnded = true;
     tell(parts, this.#hasEnded ? (data.verdict ?? "") : "", data.marks);
+    parts.next.classList.toggle("waiting", !parts.text);
     if (at === parts.drawn) return;
     parts.drawn = at;
     parts.step.textContent = data.labels[at];
@@ -276,6 +291,7 @@ class Player {
       parts.notes[i].setAttribute("aria-live", playing ? "off" : "polite");
       parts.notes[i].textContent = mark.notes[at] ?? "";
     });
+    parts.maps.say(at);
     parts.flow?.draw(at);
     parts.matrices?.draw(at, parts.colours);
   }
@@ -321,4 +337,86 @@ function signOf(mark, sign) {
 /** @param {StreamlitComponent} component */
 export default function (component) {
   return mounted(component, ".mha-player", (root, send) => new Player(root, queued(send)));
+}
+
+// ---- The slider ---------------------------------------------------------------------------------------------
+
+// The curve of a training is its slider: what was measured at each recorded step, the moment in view, and dots on it.
+
+/** @typedef {{ root: HTMLElement, draw: (moment: number) => void }} Scrubber */
+
+/** @type {(slider: HTMLInputElement, curves: PlayerCurves) => Scrubber} */
+function scrubberOf(slider, curves) {
+  const last = curves.lines[0].values.length - 1;
+  const seen = svg("rect", { y: 0, height: 1, width: 0, class: "seen" });
+  const lines = curves.lines.map((line) => svg("polyline", { points: pointsOf(line.values), ...lookOf(line) }));
+  const chart = svg(
+    "svg",
+    { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    seen,
+    ...lines,
+  );
+  const clear = curves.lines.filter((line) => !line.faint);
+  const dots = clear.map((line) => {
+    const dot = make("i", { class: "dot", "aria-hidden": "true" });
+    dot.style.background = line.colour;
+    return dot;
+  });
+  const root = make("div", { class: "scrubber" }, make("div", { class: "chart" }, chart, ...dots), slider);
+  /** @type {(moment: number) => void} */
+  const draw = (moment) => {
+    seen.setAttribute("width", String(moment));
+    dots.forEach((dot, i) => {
+      dot.style.left = `${(100 * moment) / last}%`;
+      dot.style.top = `${100 * (1 - valueAt(clear[i].values, moment))}%`;
+    });
+  };
+  return { root, draw };
+}
+
+// Of a moment between two recorded steps: between their values.
+/** @type {(values: number[], moment: number) => number} */
+function valueAt(values, moment) {
+  const first = Math.floor(moment);
+  return values[first] + ((values[first + 1] ?? values[first]) - values[first]) * (moment - first);
+}
+
+/** @type {(values: number[]) => string} */
+const pointsOf = (values) => values.map((value, i) => `${i},${1 - value}`).join(" ");
+
+/** @type {(line: PlayerLine) => Record<string, string>} */
+const lookOf = ({ colour, faint, dashed }) => ({
+  fill: "none",
+  stroke: colour,
+  "vector-effect": "non-scaling-stroke",
+  "stroke-width": faint ? "1" : "2.5",
+  opacity: faint ? "0.45" : "1",
+  "stroke-dasharray": dashed ? DASHED : "none",
+});
+
+// ---- What must not move away from under the pointer while the page above it still loads ---------------------
+
+const [STILL, LONGEST] = [300, 8000]; // milliseconds: at one place, and in all
+
+// Hides an element until fonts are loaded, no placeholder of Streamlit stands before it, and its place is still.
+/** @type {(element: HTMLElement) => void} */
+function hideUntilSettled(element) {
+  element.style.visibility = "hidden";
+  const begin = performance.now();
+  const place = { top: NaN, since: begin };
+  const look = (/** @type {number} */ now) => {
+    const outside = hostOf(element);
+    const top = element.getBoundingClientRect().top + scrolled(outside);
+    if (top !== place.top || isLoading(outside)) Object.assign(place, { top, since: now });
+    if (now - place.since < STILL && now - begin < LONGEST) requestAnimationFrame(look);
+    else element.style.visibility = "";
+  };
+  requestAnimationFrame(look);
+}
+
+/** @type {(element: Element) => boolean} */
+function isLoading(element) {
+  const before = (/** @type {Element} */ placeholder) =>
+    Boolean(placeholder.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING);
+  return document.fonts.status !== "loaded" || [...document.querySelectorAll("[data-testid=stSkeleton]")].some(before);
 }

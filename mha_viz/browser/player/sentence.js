@@ -1,21 +1,29 @@
 // The sentence whose maps are drawn, once for all heads: a word that is pointed at, or held by a click, is a row of
-// each.
-import { make } from "../dom.js";
+// each. Over it, an example of what is learned: arcs from one word to those whose letters it must name.
+import { make, svg } from "../dom.js";
+/** @import { PlayerData, PlayerMark } from "./player.js" */
 
 /** @typedef {{ root: HTMLElement, show: (row: number, col: number) => void, row: () => number }} SentenceView */
 
+const [LOW, HIGH] = [6, 15]; // of an arc over its words, pixels
+const SIGN = 3.5; // half of a sign at the end of an arc, pixels
+
 // `changed`: another word is pointed at; none, -1.
-/** @type {(words: string[], changed: () => void) => SentenceView} */
-export function sentenceOf(words, changed) {
+/** @type {(data: PlayerData, changed: () => void) => SentenceView} */
+export function sentenceOf({ words, marks }, changed) {
   const parts = words.map((text) => make("bdi", {}, text));
   const root = make("p", { class: "sentence" }, ...parts.flatMap((part) => [part, " "]));
+  const example = exampleOf(words, marks);
+  const arcs = example < 0 ? null : arcsOf(root, parts, marks);
   let [pointed, held] = [-1, -1];
   /** @type {(row: number, col: number) => void} */
-  const show = (row, col) =>
+  const show = (row, col) => {
     parts.forEach((part, i) => {
       part.classList.toggle("row", i === row);
       part.classList.toggle("col", i === col);
     });
+    arcs?.(row < 0 ? example : row);
+  };
   /** @type {(to: number) => void} */
   const mark = (to) => {
     if (to === pointed) return;
@@ -26,5 +34,68 @@ export function sentenceOf(words, changed) {
   root.addEventListener("pointerover", (event) => mark(wordAt(event) < 0 ? held : wordAt(event)));
   root.addEventListener("pointerleave", () => mark(held));
   root.addEventListener("click", (event) => mark((held = wordAt(event) === held ? -1 : wordAt(event))));
+  if (arcs) new ResizeObserver(() => arcs(pointed < 0 ? example : pointed)).observe(root);
   return { root, show: (row, col) => show(row < 0 ? pointed : row, col), row: () => pointed };
+}
+
+// The first word that shows what is asked: of it and the words that it must name, no two have the same letter. -1 where
+// there is none: a sign marks few words, one sign is all, or words are not a letter with a symbol.
+/** @type {(words: string[], marks: Pick<PlayerMark, "places">[]) => number} */
+export const exampleOf = (words, marks) =>
+  marks.length < 2 || words.some((word) => [...word].length !== 2)
+    ? -1
+    : words.findIndex((word, i) => {
+        const places = marks.map((mark) => mark.places[i]);
+        const letters = new Set([word[0], ...places.map((place) => words[place]?.[0])]);
+        return places.every((place) => place >= 0 && place < i) && letters.size === marks.length + 1;
+      });
+
+// Draws, over the words, the arcs from one of them, each to its sign over a letter, which is underlined; an arc to
+// another line is left out.
+/** @type {(root: HTMLElement, parts: HTMLElement[], marks: PlayerMark[]) => (from: number) => void} */
+function arcsOf(root, parts, marks) {
+  const over = svg("svg", { class: "example", "aria-hidden": "true" });
+  root.append(over);
+  root.classList.add("with-example");
+  return (from) => {
+    const drawn = marks.flatMap(({ places, colour }, relation) => {
+      if (!(places[from] >= 0)) return [];
+      const [begin, end] = [from, places[from]].map((word) => letterBox(root, parts[word]));
+      const look = { fill: "none", stroke: colour, "stroke-width": 1.75 };
+      const arc = begin.top === end.top ? [svg("path", { d: arcBetween(begin, end), ...look })] : [];
+      return [...arc, ...signOver(end, relation, look)];
+    });
+    over.replaceChildren(...drawn);
+  };
+}
+
+/** @typedef {{ left: number, top: number, width: number, height: number }} Box */
+
+// Of the first letter of a word, within the sentence; in class all is larger.
+/** @type {(root: HTMLElement, word: HTMLElement) => Box} */
+function letterBox(root, word) {
+  const range = document.createRange();
+  range.setStart(/** @type {Node} */ (word.firstChild), 0);
+  range.setEnd(/** @type {Node} */ (word.firstChild), 1);
+  const [box, outer] = [range.getBoundingClientRect(), root.getBoundingClientRect()];
+  const zoom = outer.width / root.offsetWidth || 1;
+  const size = { width: box.width / zoom, height: box.height / zoom };
+  return { left: (box.left - outer.left) / zoom, top: (box.top - outer.top) / zoom, ...size };
+}
+
+/** @type {(begin: Box, end: Box) => string} */
+function arcBetween(begin, end) {
+  const [from, to] = [begin, end].map(({ left, width }) => left + width / 2);
+  const [y, high] = [begin.top, begin.top - 1.33 * Math.min(HIGH, LOW + Math.abs(from - to) / 12)];
+  return `M ${from} ${y + 3} C ${from} ${high} ${to} ${high} ${to} ${y - SIGN}`;
+}
+
+/** @type {(box: Box, relation: number, look: Record<string, string | number>) => SVGElement[]} */
+function signOver({ left, top, width, height }, relation, look) {
+  const [x, side] = [left + width / 2, 2 * SIGN];
+  const sign =
+    relation === 0
+      ? svg("circle", { cx: x, cy: top, r: SIGN, ...look })
+      : svg("rect", { x: x - SIGN, y: top - SIGN, width: side, height: side, ...look });
+  return [sign, svg("path", { d: `M ${left} ${top + height - 3} h ${width}`, ...look })];
 }

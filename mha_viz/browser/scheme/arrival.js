@@ -53,14 +53,16 @@ export class Arrival {
   /** @type {WeakSet<Element>} */
   #followed = new WeakSet(); // links
   #left = ""; // the path that a link led away from, until a person acts
+  #asked = ""; // the parameters of the link, until its page is open
 
   // After a change of the page.
   arrive() {
-    const link = /** @type {HTMLElement | null} */ (document.querySelector(LEAVING));
+    const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(LEAVING));
     if (!link || this.#followed.has(link)) return this.#land();
     this.#followed.add(link);
     this.#left = location.pathname;
-    whenActed(() => (this.#left = ""));
+    this.#asked = link.search;
+    whenActed(() => (this.#left = this.#asked = ""));
     link.click();
   }
 
@@ -68,7 +70,18 @@ export class Arrival {
   #land() {
     const isThere = this.#left !== "" && location.pathname !== this.#left;
     const { activeElement: active, body } = document;
+    if (isThere) this.#complete();
     if (isThere && (active === body || active?.closest(MAST))) focusHeading();
+  }
+
+  // Streamlit opens the page with the parameters that it knows at that moment; where these are lost, the address gets
+  // those of the link, and Streamlit reads them as after a step back.
+  #complete() {
+    const asked = this.#asked;
+    this.#asked = "";
+    if (asked.length < 2 || location.search) return;
+    history.replaceState(history.state, "", asked);
+    window.dispatchEvent(new PopStateEvent("popstate"));
   }
 }
 

@@ -9,6 +9,9 @@ const LINKS = `.mha-rows a, .mha-map a, ${CHAPTER}`;
 const nothing = () => null;
 const SQUARE = ".mha-map td a";
 const ALL_NUMBERS = "[data-testid=stDataFrame]"; // Streamlit's table, a row of which opens a head on the server
+const CARD_TITLE = ".st-key-head_card :is(h2, h3)";
+const TO_STEP = "[class*='st-key-to_'] button"; // below a question of Why heads differ, far below the step
+const STEP_TITLE = ".st-key-lab_question h2";
 const KIND = ".mha-map p a";
 
 export class HeadLinks {
@@ -32,7 +35,9 @@ export class HeadLinks {
     };
     /** @type {(event: Event) => void} */
     const onRow = ({ target }) => {
-      if (target instanceof Element && target.closest(ALL_NUMBERS)) this.#expect(anotherCard());
+      if (!(target instanceof Element)) return;
+      if (target.closest(ALL_NUMBERS)) this.#expect(another(CARD_TITLE));
+      if (target.closest(TO_STEP)) this.#expect(another(STEP_TITLE));
     };
     document.addEventListener("click", onClick);
     document.addEventListener("keydown", walk);
@@ -83,15 +88,15 @@ function walk(event) {
   next.focus();
 }
 
-/** @type {() => HTMLElement | null} */
-const titleOfCard = () => document.querySelector(".st-key-head_card :is(h2, h3)");
+/** @type {(selector: string) => HTMLElement | null} */
+const find = (selector) => document.querySelector(selector);
 
-// Finds the card of another head than the one that is open.
-/** @type {() => () => HTMLElement | null} */
-function anotherCard() {
-  const before = titleOfCard()?.textContent;
+// Finds the title once it is another one: of the card of another head, or of another step.
+/** @type {(selector: string) => () => HTMLElement | null} */
+function another(selector) {
+  const before = find(selector)?.textContent;
   return () => {
-    const title = titleOfCard();
+    const title = find(selector);
     return title && title.textContent !== before ? title : null;
   };
 }
@@ -100,7 +105,7 @@ function anotherCard() {
 const FIND = {
   kinds: () => nothing,
   head: (head) => () => {
-    const title = titleOfCard();
+    const title = find(CARD_TITLE);
     return title?.textContent.startsWith(`${head} `) ? title : null;
   },
   chapter: (chapter, place) => {

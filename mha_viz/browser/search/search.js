@@ -1,12 +1,8 @@
 // "Find a head that …", from anywhere on the page: "/" focuses the field.
 import { make } from "../dom.js";
-import { mounted } from "../mount.js";
-import { post } from "../post.js";
+import { mounted, post } from "../mount.js";
 import { isShortcut } from "../shortcuts.js";
-import { answersOf, counted } from "./answers.js";
-/** @import { StreamlitComponent } from "../mount.js" */
-/** @import { Send } from "../post.js" */
-/** @import { SearchData } from "./answers.js" */
+/** @import { Send, StreamlitComponent } from "../mount.js" */
 
 const ASK_AFTER = 250; // milliseconds without typing before the server is asked
 const NAME = "Find a head that …";
@@ -54,10 +50,11 @@ class Search {
   /** @type {(data: SearchData) => void} */
   show(data) {
     if (!data.typed) return; // the page was drawn for another reason
+    if (data.typed === this.#wanted) this.#field.removeAttribute("aria-busy");
+    if (this.#answers.querySelector(":focus")) return; // an answer is not replaced under the finger
     this.#data = data;
     this.#answers.replaceChildren(...answersOf(data, (index) => this.#choose(index)));
     if (data.typed !== this.#wanted) return;
-    this.#field.removeAttribute("aria-busy");
     this.#status.textContent = counted(data);
     this.#open();
   }
@@ -88,6 +85,7 @@ class Search {
 
   /** @type {(index: number) => void} */
   #choose(index) {
+    clearTimeout(this.#timer);
     this.#field.value = "";
     if (this.#answers.querySelector(":focus-visible")) this.#field.focus(); // the focused element is now hidden
     this.#close();
@@ -139,4 +137,75 @@ class Search {
 /** @param {StreamlitComponent} component */
 export default function (component) {
   return mounted(component, ".mha-search", (root, send) => new Search(root, send));
+}
+
+// ---- The heads that answer ----------------------------------------------------------------------------------
+
+// In groups; each is a link.
+
+/**
+ * A head or stage that answers a search (app/widgets/search_field.py).
+ *
+ * @typedef {object} SearchAnswer
+ * @property {string} name
+ * @property {string} paper
+ * @property {string} does
+ * @property {string} score
+ * @property {string} baseline
+ * @property {string} rule
+ * @property {string} standing
+ * @property {string} href
+ */
+
+/**
+ * @typedef {object} SearchData
+ * @property {number} number How many searches there were: the same words are answered again.
+ * @property {string} typed
+ * @property {string} problem
+ * @property {{ title: string, note: string, answers: SearchAnswer[] }[]} groups
+ */
+
+// `open` is called with the number of an answer among all.
+/** @type {(data: SearchData, open: (index: number) => void) => HTMLElement[]} */
+function answersOf({ groups, problem }, open) {
+  let index = 0;
+  const sections = groups.map(({ title, note, answers }) => {
+    const links = answers.map((answer) => make("li", {}, linkOf(answer, open, index++)));
+    const remark = note ? [make("p", { class: "soft" }, note)] : [];
+    return make("section", {}, make("h2", {}, title), ...remark, make("ul", {}, ...links));
+  });
+  return problem ? [make("p", { class: "soft" }, problem), ...sections] : sections;
+}
+
+/** @type {(answer: SearchAnswer, open: (index: number) => void, index: number) => HTMLElement} */
+function linkOf(answer, open, index) {
+  const { name, paper, does, score, baseline, rule, standing, href } = answer;
+  /** @type {(event: MouseEvent) => void} */
+  const onclick = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // another tab or window
+    event.preventDefault();
+    open(index);
+  };
+  const measured = score ? [make("b", {}, score), `, ${rule}: ${baseline}`] : [];
+  const sure = /^established(, beats the rule)?$/.test(standing) ? "sure" : "";
+  const trust = standing ? [make("i", { class: sure }, standing)] : [];
+  return make(
+    "a",
+    { href, onclick },
+    make(
+      "span",
+      { class: "head" },
+      make("b", { class: paper ? "" : "stage" }, name),
+      ...(paper ? [` (${paper})`] : []),
+    ),
+    make("span", { class: "does" }, does),
+    make("span", { class: "measured" }, ...measured, ...trust),
+  );
+}
+
+// How many answers there are, for screen readers.
+/** @type {(data: SearchData) => string} */
+function counted({ groups, problem }) {
+  const count = groups.reduce((sum, { answers }) => sum + answers.length, 0);
+  return problem || (count === 1 ? "1 answer" : `${count} answers`);
 }

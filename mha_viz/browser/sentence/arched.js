@@ -1,24 +1,25 @@
-// On a first visit: the links of the head that is open below, as arcs under the words of the sentence.
-import { make } from "../dom.js";
-import { svg } from "../svg.js";
+// The links of the head that is open below, as arcs under the words of the sentence, and what that head does.
+import { LOW, arc } from "../arcs.js";
+import { make, svg } from "../dom.js";
 import { grow } from "./fields.js";
+/** @import { Place } from "../arcs.js" */
 
 /**
- * `links`: from a word to another, by their places among the `words`, with their weights.
+ * `links`: from a word to another, by their places among the `words`, with their weights; `says`: what their head does.
  *
- * @typedef {{ words: string[], links: [number, number, number][], colour: string }} Bows
+ * @typedef {{ words: string[], links: [number, number, number][], colour: string, says: string }} Bows
  */
 
-const DEEP = 34; // pixels of the deepest arc…
-const FLAT = 15; // …and between lines of text
-const LOW = 0.75; // how far down of this an arc comes, and…
-const EDGE = 4; // …pixels below it
-const ROOM = 1.6; // the least height of such lines, in sizes of their font
+const LONGEST = 400; // characters of a text with arcs
+const DEEP = 42; // pixels of the deepest arc
+const EDGE = 3; // pixels below it
 
 export class Arched {
   box;
+  caption = make("span", { class: "caption" });
   #area;
-  #mirror = make("div", { class: "mirror", "aria-hidden": "true" }); // the text again, whose words can be measured
+  // The text again, whose words can be measured.
+  #mirror = make("div", { class: "mirror", dir: "auto", "aria-hidden": "true" });
   #lines = svg("svg", { class: "bows", "aria-hidden": "true" });
   #bows = /** @type {Bows | null} */ (null);
   #isHidden = false;
@@ -34,7 +35,7 @@ export class Arched {
   // Whether there is room for arcs.
   /** @type {(isArched: boolean) => void} */
   show(isArched) {
-    this.box.classList.toggle("arched", isArched);
+    this.box.classList.toggle("arched", isArched && this.#area.value.length <= LONGEST);
     grow(this.#area); // below the text is more or less room now
     this.draw();
   }
@@ -53,19 +54,32 @@ export class Arched {
     this.draw();
   }
 
-  // Where the words are now: while somebody types, arcs stay under those that are still there.
+  // Where the words are now: while somebody types, arcs stay under those that are still there. Lines of a text that has
+  // several stand further from each other, so that there is room below each.
   draw() {
     const isShown = this.box.classList.contains("arched") && !this.#isHidden;
-    const { words = [], links = [], colour = "" } = (isShown && this.#bows) || {};
-    const at = links.length ? this.#places(words) : null;
-    const room = (this.box.clientHeight - (at?.at(-1)?.y ?? 0) - EDGE) / LOW; // below the last line
-    const deep = Math.min(room, at?.some(({ y }) => y !== at[0].y) ? FLAT : DEEP);
-    const paths = at ? links.map(([from, to, weight]) => arc(at[from], at[to], weight, colour, deep)) : [];
-    this.#lines.replaceChildren(...paths);
+    const { words = [], links = [], colour = "", says = "" } = (isShown && this.#bows) || {};
+    const at = words.length ? this.#places(words) : null;
+    this.caption.textContent = at ? says : "";
+    this.caption.style.setProperty("--colour", colour);
+    const isLined = !!at?.some(({ y }) => y !== at[0].y);
+    if (at && this.box.classList.toggle("lined", isLined) === isLined) grow(this.#area);
+    this.#lines.replaceChildren(...(at && links.length ? this.#arcs(words, links, colour) : []));
   }
 
-  // The middle of each word's lower edge; null if the text has other words, or lines without room between them.
-  /** @type {(words: string[]) => { x: number, y: number }[] | null} */
+  /** @type {(words: string[], links: Bows["links"], colour: string) => SVGElement[]} */
+  #arcs(words, links, colour) {
+    const at = this.#places(words) ?? [];
+    const { paddingLeft, paddingRight } = getComputedStyle(this.#area);
+    const ends = { left: parseFloat(paddingLeft) / 2, right: this.box.clientWidth - parseFloat(paddingRight) };
+    const lines = [...new Set(at.map(({ y }) => y))];
+    const step = lines.length > 1 ? lines[1] - lines[0] - parseFloat(getComputedStyle(this.#area).fontSize) : Infinity;
+    const room = Math.min(DEEP, (this.box.clientHeight - lines[lines.length - 1] - EDGE) / LOW, step / LOW);
+    return links.flatMap(([from, to, weight]) => arc(at[from], at[to], weight, colour, room, ends));
+  }
+
+  // The middle of each word's lower edge; null if the text has other words.
+  /** @type {(words: string[]) => Place[] | null} */
   #places(words) {
     const text = this.#area.value;
     this.#mirror.textContent = text;
@@ -82,24 +96,10 @@ export class Arched {
       range.setEnd(/** @type {Node} */ (this.#mirror.firstChild), at);
       return range.getBoundingClientRect();
     });
-    const first = boxes[0];
-    const isTight = parseFloat(lineHeight) < ROOM * parseFloat(fontSize);
-    if (!first || boxes.some((box) => !box || (isTight && Math.abs(box.top - first.top) > 2))) return null;
+    if (boxes.some((box) => !box)) return null;
     return boxes.map((box) => {
       const { x, width, bottom } = /** @type {DOMRect} */ (box);
       return { x: x + width / 2 - left, y: Math.round(bottom - top) };
     });
   }
-}
-
-/**
- * @type {(from: { x: number, y: number }, to: { x: number, y: number }, weight: number, colour: string, deepest?:
- *   number) => SVGElement}
- */
-export function arc(from, to, weight, colour, deepest = DEEP) {
-  const deep = Math.min(deepest, 10 + Math.abs(to.x - from.x) / 10);
-  const d = `M${from.x} ${from.y}C${from.x} ${from.y + deep} ${to.x} ${to.y + deep} ${to.x} ${to.y + 2}`;
-  const isThin = Math.abs(to.y - from.y) > 2; // from line to line, across words
-  const look = { "stroke-width": 1 + (isThin ? 1 : 4) * weight, opacity: isThin ? 0.45 : 0.3 + 0.7 * weight };
-  return svg("path", { d, pathLength: 1, stroke: colour, ...look });
 }

@@ -1,4 +1,5 @@
-// The page elements of the sentence component. What the user does is reported to the functions in `on`.
+// The page elements of the sentence component, and the fields in which a person types. What the user does is reported
+// to the functions in `on`.
 import { closedByEscape, make } from "../dom.js";
 /** @import { Actions } from "../controls.js" */
 /** @import { Parts } from "../dom.js" */
@@ -35,8 +36,8 @@ export function page(on) {
   p.field = make("div", { class: "field" });
   const model = make("label", { class: "model" }, make("span", { class: "soft" }, "Model"), p.model);
   p.intro = make("p", { class: "intro", hidden: true });
-  const space = make("span", { class: "space" });
-  const strip = [p.examples, p.history, p.addPair, p.read, space, model, p.other];
+  p.space = make("span", { class: "space" });
+  const strip = [p.examples, p.history, p.addPair, p.read, p.space, model, p.other];
   p.all = make(
     "div",
     { class: "sentence" },
@@ -102,7 +103,7 @@ function examplesOf(p, on) {
 // The sentences that were typed before, in this browser.
 /** @type {(p: Parts, on: Actions) => void} */
 function historyOf(p, on) {
-  const title = "Sentences that you typed; only this browser remembers them";
+  const title = "Sentences you typed; only this browser remembers them";
   p.history = quietButton({ title, "aria-expanded": false, hidden: true, onclick: on.history }, "History");
   p.past = make("ul", { hidden: true });
   closedByEscape(
@@ -118,7 +119,7 @@ function historyOf(p, on) {
 export function listPast(p, typed, open, clear) {
   /** @type {(one: Typed) => HTMLElement} */
   const ofSentence = (one) => exampleOf({ ...one, look: "" }, () => open(one));
-  const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear the history"));
+  const forget = make("li", {}, make("button", { type: "button", class: "soft", onclick: clear }, "Clear history"));
   p.past.replaceChildren(...typed.map(ofSentence), forget);
   p.history.hidden = !typed.length;
 }
@@ -144,12 +145,13 @@ function modelOf(p, on) {
     const name = /** @type {HTMLInputElement} */ (event.target).value.trim();
     if (event.key === "Enter" && name) on.model(name);
   };
-  const text = { placeholder: "Hub id or folder, then Enter", "aria-label": "Hub id or folder of another model" };
+  const text = { placeholder: "Hub id or folder, then Enter", "aria-label": "Another model: Hub id or folder" };
   p.other = make("input", { type: "text", hidden: true, maxLength: 300, ...text, onkeydown });
 }
 
 const HEAD = "attention head";
-const MEANING = "A part of the model that takes, for each word, a share of every word: the darker a cell, the more";
+const MEANING =
+  "A part of the model that decides what share of its attention each word gives to every word: darker is more";
 
 // What the page shows: the first sentence that a visitor reads.
 /** @type {(p: Parts, intro: string) => void} */
@@ -211,4 +213,63 @@ export function showPair(p, isOpen) {
 export function showExamples(p, isOpen) {
   p.list.hidden = !isOpen;
   p.examples.setAttribute("aria-expanded", isOpen);
+}
+
+// ---- What is typed ------------------------------------------------------------------------------------------
+
+// A field in which a person types while the server reads: what was sent of it, and what the server last answered.
+
+/** @type {(text: string) => string} */
+const plain = (text) => text.toWellFormed().replaceAll("\0", "\ufffd");
+
+/** @type {Map<string, { taken: string | undefined, value: string }>} */
+const drafts = new Map(); // what was typed and not read yet; another page has other fields
+
+export class TypedField {
+  #sent = /** @type {string | null} */ (null); // what was last sent to be read and is not answered yet
+  taken = /** @type {string | undefined} */ (undefined); // what the field held when the server last answered
+
+  #name;
+
+  /** @param {HTMLTextAreaElement} area @param {string} name by which the same field of another page is known */
+  constructor(area, name = "") {
+    this.area = area;
+    this.#name = name;
+  }
+
+  // Remember what is typed, for the same field of another page.
+  keep() {
+    if (this.#name) drafts.set(this.#name, { taken: this.taken, value: this.area.value });
+  }
+
+  get value() {
+    return this.area.value;
+  }
+
+  // The answer to what was sent from here leaves the field alone: the link may contain only its beginning, and the user
+  // may still be typing. A text from elsewhere (an example, the Back button) replaces it.
+  /** @type {(text: string) => void} */
+  take(text) {
+    const draft = drafts.get(this.#name);
+    const sent = this.#sent;
+    const answers = sent !== null && plain(sent).startsWith(text) && (text !== "" || sent === "");
+    const isNew = this.taken === undefined;
+    this.taken = answers ? sent : text;
+    if (!answers) this.area.value = isNew && draft?.taken === text ? draft.value : text;
+    if (!isNew && !answers) drafts.delete(this.#name); // another text has come
+    this.#sent = null;
+  }
+
+  send() {
+    drafts.delete(this.#name);
+    this.#sent = this.area.value;
+  }
+
+  // Back, or Forward, before the answer to what was sent: it may never come, since for the server the text is the old
+  // one.
+  takeBack() {
+    if (this.#sent === null) return;
+    this.area.value = this.taken ?? "";
+    this.#sent = null;
+  }
 }

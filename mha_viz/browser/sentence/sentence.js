@@ -1,9 +1,10 @@
 // The sentence component: the text in large type, its examples, its second sentence and the model that reads it.
 import { make } from "../dom.js";
 import { forgetSentences, rememberSentence, typedSentences } from "../memory.js";
-import { mounted } from "../mount.js";
-import { queued } from "../post.js";
+import { mounted, queued } from "../mount.js";
+import { Arched } from "./arched.js";
 import {
+  TypedField,
   exampleOf,
   grow,
   listPast,
@@ -15,11 +16,8 @@ import {
   showPair,
   showPast,
 } from "./fields.js";
-import { Arched } from "./arched.js";
-import { TypedField } from "./typed.js";
 /** @import { Typed } from "../memory.js" */
-/** @import { StreamlitComponent } from "../mount.js" */
-/** @import { Send } from "../post.js" */
+/** @import { Send, StreamlitComponent } from "../mount.js" */
 /** @import { Bows } from "./arched.js" */
 /** @import { Example, SentenceData } from "./fields.js" */
 
@@ -44,6 +42,7 @@ class Sentence {
   constructor(root, send) {
     this.#send = send;
     this.#part.field.replaceWith(this.#arched.box);
+    this.#part.space.replaceWith(this.#arched.caption);
     root.replaceChildren(this.#part.all);
     this.#drawPast();
     this.#onBows();

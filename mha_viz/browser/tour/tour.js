@@ -1,5 +1,5 @@
 // A step of the tour: scrolls to what it points at, and keeps the keyboard focus on the button for the next step.
-import { still } from "../motion.js";
+import { still } from "../dom.js";
 import { whileDrawn } from "../scheme/arrival.js";
 /** @import { StreamlitComponent } from "../mount.js" */
 

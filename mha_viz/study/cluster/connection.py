@@ -73,7 +73,11 @@ def _begun(address: str, workers: int, dashboard: bool) -> Client:
                 n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address=None,
-                scheduler_kwargs=_scheduler(dashboard),
+                scheduler_kwargs={  # whose HTTP addresses begin with a secret: every account reaches a loopback address
+                    "dashboard": dashboard,
+                    "dashboard_address": "127.0.0.1:0",
+                    "http_prefix": f"/{secrets.token_urlsafe(24)}",
+                },
                 silence_logs=logging.CRITICAL,
                 set_as_default=False,
                 security=True,
@@ -115,13 +119,6 @@ def _local(dashboard: bool) -> Iterator[None]:
             yield
     finally:
         listing.get = usual
-
-
-def _scheduler(dashboard: bool) -> dict[str, Any]:
-    """Return the settings of a scheduler on this machine, whose HTTP addresses all begin with a word that nobody can
-    guess: every account of a machine reaches its loopback addresses."""
-    prefix = f"/{secrets.token_urlsafe(24)}"
-    return {"dashboard": dashboard, "dashboard_address": "127.0.0.1:0", "http_prefix": prefix}
 
 
 @contextmanager

@@ -7,7 +7,8 @@ again, and nothing is counted twice; sums of shards that are in the folder for s
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,11 +23,10 @@ from mha_viz.corpus.sources import Source, files_of_source, name_of
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import CorpusError, MhaVizError, SumsUnsavedWarning, warn
 from mha_viz.files import remove_left
-from mha_viz.models.encoder import Encoder
+from mha_viz.models.reading.encoder import Encoder
 from mha_viz.numerals import counted as counted_in_words
 from mha_viz.study.cluster import connection, tasks
 from mha_viz.study.cluster.layout import Layout, Part, lay_out, survey
-from mha_viz.study.cluster.progress import Reporter, Workers
 from mha_viz.study.measures import PROFILE, SumKind
 from mha_viz.study.plan import BATCH
 from mha_viz.study.run import SEED, Progress
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 SUMS_FOLDER = ".parts"  # the folder of sums, beside the tables
 FAN = 8  # sums that are merged in one task
 AHEAD = 2  # tasks per thread that are submitted before one of them has ended
+RATE_SECONDS = 60
 
 
 class OnCluster:
@@ -56,7 +57,7 @@ class OnCluster:
         self._workers = Workers(client)
 
     def open(self, source: Source, name: str | None = None) -> Layout:
-        """A corpus of files in shards; ``source`` and ``name`` as for :func:`mha_viz.open_corpus`, except for the
+        """A corpus of files in shards; ``source`` and ``name`` as for :func:`mha_viz.read_corpus`, except for the
         built-in corpus and GAP tables. Raises CorpusError."""
         files = files_of_source(source)
         name = name_of(source) if name is None else name
@@ -77,7 +78,7 @@ class OnCluster:
         are as for :func:`mha_viz.study.run.study`; the sums of parts stay in ``folder`` for later studies."""
         kind = PROFILE._replace(rules=layout.rules)
         total = self.sums(encoder, layout, folder, PASSES if control else PASSES[:1], kind, progress)
-        return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self._sentences, layout))
+        return profile_of_sums(encoder, layout.corpus, total, SEED, partial(self.sentences, layout))
 
     def sums(
         self,
@@ -123,8 +124,8 @@ class OnCluster:
         total: Sums = self._result(root)
         return total
 
-    def _sentences(self, layout: Layout, wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
-        """The sentences of the table ``evidence``, in the order of its spans."""
+    def sentences(self, layout: Layout, wanted: Sequence[SentenceSpan]) -> tuple[Sentence, ...]:
+        """Return the sentences of each span, joined; the spans are sorted. Raises CorpusError."""
         by_part: list[tuple[Part, list[SentenceSpan]]] = []
         ahead = iter(layout.parts)
         part = next(ahead)
@@ -254,3 +255,44 @@ class _Tree:
         key = tasks.digest([future.key for future in futures])
         together: Future[Any] = self._client.submit(merged, futures, key=f"merge-{key}", pure=True, priority=10)
         return together
+
+
+class Workers:
+    """The workers of a cluster, and how many of them were lost since they were first asked for."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = cast(Any, client)  # Dask's own types are incomplete
+        self._present = {*self._client.nthreads()}
+        self._lost = 0
+
+    def lost(self) -> int:
+        """How many workers are gone without having retired."""
+        present = {*self._client.nthreads()}
+        for address in self._present - present:
+            events = [event for _, event in self._client.get_events(address) if isinstance(event, dict)]
+            # Whether the scheduler let the worker retire, after moving its results elsewhere.
+            self._lost += not any(event.get("action") == "retired" or event.get("expected") for event in events)
+        self._present = present
+        return self._lost
+
+
+class Reporter:
+    """The progress of a study of ``total`` sentences. The rate is that of the last RATE_SECONDS, because results read
+    from the folder arrive much faster than those measured after them."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._by_worker: Counter[str] = Counter()
+        self._recent = deque([(time.monotonic(), 0)])  # time and how many were done then
+
+    def add(self, worker: str, sentences: int, lost: int) -> Progress:
+        """The progress after a worker has done this many more sentences, with so many workers lost in all."""
+        self._by_worker[worker] += sentences
+        done, now = self._by_worker.total(), time.monotonic()
+        self._recent.append((now, done))
+        while len(self._recent) > 2 and self._recent[1][0] < now - RATE_SECONDS:
+            self._recent.popleft()
+        began, before = self._recent[0]
+        rate = (done - before) / max(1e-9, now - began)
+        left = (self._total - done) / rate if rate else None
+        return Progress(done, self._total, rate, left, dict(self._by_worker), lost)

@@ -63,10 +63,12 @@ class Part(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A corpus in parts. ``corpus`` has no sentences; ``rules``: those by parts of speech."""
+    """A corpus in parts. ``corpus`` has no sentences; ``relations``: its labels; ``rules``: those by parts of
+    speech."""
 
     corpus: Corpus
     parts: tuple[Part, ...]
+    relations: Relations
     rules: RuleOfRows
 
     @property
@@ -118,16 +120,12 @@ def lay_out(name: str, cuts: Sequence[ShardedFile], surveys: Sequence[Sequence[S
     digests = [cut.digest for cut in cuts]
     digest = digests[0] if len(cuts) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     has_trees, has_chains = any(one.has_trees for one in every), any(one.has_chains for one in every)
-    return Layout(Corpus(name, (), digest, has_trees, has_chains), tuple(parts), _rules(parts, every))
-
-
-def _rules(parts: Sequence[Part], surveys: Sequence[Survey]) -> RuleOfRows:
-    """Choose the rules by parts of speech on the sentences with even numbers in the corpus."""
-    relations = Relations((), {n for one in surveys for n in one.relations}, {t for one in surveys for t in one.upos})
+    relations = Relations((), {n for one in every for n in one.relations}, {t for one in every for t in one.upos})
+    corpus = Corpus(name, (), digest, has_trees, has_chains)
     ways: Counter[Passed] = Counter()
-    for part, one in zip(parts, surveys, strict=True):
-        ways.update(one.ways[part.first % 2])
-    return choose_rules(ways, relations)
+    for part, one in zip(parts, every, strict=True):
+        ways.update(one.ways[part.first % 2])  # of the sentences with even numbers in the corpus
+    return Layout(corpus, tuple(parts), relations, choose_rules(ways, relations))
 
 
 def _check(name: str, surveys: Sequence[Survey]) -> None:
@@ -152,7 +150,9 @@ def _parts_of_file(
     for at, (shard, one) in enumerate(zip(cut.shards, surveys, strict=True), number):
         spans, name, place = [], start.document, 0
         for document, count in one.documents:
-            name = _name_in_file(document, place, start)
+            name = start.document if document == GOES_ON else document
+            if document == f"document {place}":  # nameless: named after the number of its first sentence in the file
+                name = f"document {start.sentences + place}"
             alone = prefix is None or not (name or has_chains)
             spans.append((name if alone else f"{prefix}{name}", count))  # as ``corpus.sources`` names it
             place += count
@@ -168,14 +168,6 @@ def _parts_of_file(
         )
         first += one.sentences
         start = PartStart(start.lines + one.lines, start.sentences + one.sentences, name)
-
-
-def _name_in_file(document: str, place: int, start: PartStart) -> str:
-    """The name that a document of a shard has in its file; a nameless one is named after the number of its first
-    sentence, whose place in the shard is ``place``."""
-    if document == GOES_ON:
-        return start.document
-    return f"document {start.sentences + place}" if document == f"document {place}" else document
 
 
 def corpus_of(part: Part) -> Corpus:

@@ -16,8 +16,8 @@ from mha_viz.corpus.excerpts import SentenceSpan, excerpts
 from mha_viz.corpus.treebank import Sentence
 from mha_viz.errors import ClusterError
 from mha_viz.model_names import short_name
-from mha_viz.models.encoder import Encoder
-from mha_viz.models.loading import load, one_stack
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import load, one_stack
 from mha_viz.study import sums
 from mha_viz.study.cluster.layout import Part, corpus_of
 from mha_viz.study.measures import PROFILE, SumKind

@@ -1,0 +1,1 @@
+"""The page *How to read these pictures*."""

@@ -1,0 +1,440 @@
+"""The parts of the Compare page: what is compared, and the compared heads. The URL says which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from mha_viz.app.compare import patched, publish
+from mha_viz.app.service.caches import model_service, ready
+from mha_viz.app.url import address, comparison
+from mha_viz.app.url.address import Address, Url
+from mha_viz.app.url.comparison import Comparison, Pin
+from mha_viz.app.url.minimal_pair import replaced
+from mha_viz.app.widgets import asking, download_panel, inference, navigation, request
+from mha_viz.app.widgets.asking import second_text
+from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
+from mha_viz.app.widgets.components import compare as component
+from mha_viz.app.widgets.download_panel import PageChart, SideBySide
+from mha_viz.app.widgets.inference import PageReading
+from mha_viz.app.widgets.parts import (
+    complain,
+    complain_later,
+    guarded,
+    message,
+    plain,
+    remark,
+    say_complaint,
+    say_unused,
+)
+from mha_viz.app.widgets.request import ask_part, of_part
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.layout.caption import both, steps
+from mha_viz.figures.layout.compare import As
+from mha_viz.figures.layout.difference import most_changed
+from mha_viz.figures.layout.panels import MOST, Panel, mismatch
+from mha_viz.figures.layout.view import View
+from mha_viz.heads import NONE
+from mha_viz.model_names import short_name
+from mha_viz.models.getting import catalog
+from mha_viz.numerals import apart
+from mha_viz.request import ENCODER, PARTS, Request
+from mha_viz.view.quantities import QUANTITIES
+from mha_viz.view.settings import DEFAULTS, LONG_TOKENS
+
+SHOWS = {
+    "tray": "My heads",
+    "layer": "A whole layer",
+    "similar": "Most similar heads",
+    "word": "Swap a word",
+    "models": "Two models",
+    "off": "Heads switched off",
+}
+OLD_SHOWS = {"map": "similar"}  # of links from before
+SIMILAR = 5
+SPECIAL = "hide"  # of special tokens, unless the URL says otherwise
+OPEN = dict.fromkeys(("word", "models", "off"), "0-1")  # comparisons of two panels that open with their difference
+OF_ONE_HEAD = {"scale": ("row",), "side": ("aa", "ab", "ba", "bb")}  # panels side by side have no such settings
+OF_WEIGHTS = ("similar", "models", "off")  # need divergences of rows, or the whole model
+
+
+class Start(NamedTuple):
+    """How panels open unless the URL says otherwise: with this difference, and this word held in the first."""
+
+    diff: str = ""
+    pin: str = ""
+
+
+CLOSED = Start()
+
+
+def show_comparison(what: Url) -> None:
+    """Show the choice of what to compare, and the comparison."""
+    say_complaint()
+    ignored = ((name, what.parameters.get(name)) for name in OF_ONE_HEAD)
+    say_unused([f"{name}={value}" for name, value in ignored if value in OF_ONE_HEAD[name]])
+    pins, whole = comparison.read(what.where.tray)
+    with _row_for_controls():
+        chosen = _choice(pins)
+        _quantity_control(what.where, is_of_weights=chosen in OF_WEIGHTS, has_second=chosen != "word")
+    if not whole:
+        others = "; the others are shown" if pins else ""
+        remark(f"{'Some of the' if pins else 'The'} heads in this link could not be read{others}.")
+    if chosen == "tray":
+        say_unused(what.where.unused("compare"))
+        if what.where.request.prefix:
+            remark("The texts of My heads are read without the prefix in this link.")
+        _comparison(pins, what.where)
+        return
+    ask_part(what.where)
+    other = "" if chosen == "word" else what.where.request.other  # with a sentence of its own, no question to the model
+    where = what.where.but(off=(), other=other)
+    page = inference.read_whole_model(what) if chosen in OF_WEIGHTS else inference.read_nearest(what, where)
+    if page is not None:
+        _ready_made(page, chosen)
+
+
+def _row_for_controls() -> Any:
+    """Return a row; in a class, whose screen is for the drawing, a box."""
+    if address.in_class():
+        return st.popover(":primary[What to compare]", type="tertiary", width="content")
+    return st.container(horizontal=True, vertical_alignment="bottom")
+
+
+def _ready_made(page: PageReading, chosen: str) -> None:
+    """Show the comparison of this name of the reading with others, or with itself."""
+    head = request.linked_head(page.url, page.attention, "compare")
+    _about(page.attention, head)
+    inference.say_cut(page)
+    builder = {"layer": _layer, "similar": _similar, "word": _word, "models": _models, "off": _compare_without}[chosen]
+    panels = builder(page, head)
+    start = Start(OPEN.get(chosen, ""))
+    if chosen == "word" and len(panels) == 2:
+        start = start._replace(pin=most_changed(panels[0], panels[1], View(special=SPECIAL)))
+    _draw(panels, start=start, is_patched=chosen == "word" and not page.attention.is_cross)
+
+
+def _about(attention: Attention, head: Head | None = None) -> None:
+    """Say whose heads these are, with a control to change it."""
+    whose = f"{both(head)} of {short_name(attention.model)}" if head else short_name(attention.model)
+    answered = attention.request
+    whose += f", {steps(attention)}" if answered is not None and answered.off else ""
+    text = attention.queries
+    second = attention.keys.text if attention.is_cross else text.pair
+    pair = f"{' → ' * attention.is_cross} {_quoted(second)}" if second else ""
+    with st.container(key="about_text", horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.html(
+            f'<p class="mha-about">{_quoted(text.text)}{pair} <span>{escape(whose)}</span></p>',
+            width="content",
+        )
+        if head and not address.in_class():
+            label = ":primary[Edit in Explore]"
+            st.page_link(navigation.page("explore"), label=label, query_params=address.now())
+    inference.say_unknown(attention)
+
+
+def _quoted(text: str) -> str:
+    """Return the sentence as an element, of which two lines are seen; the pointer shows all of it."""
+    return f'<q title="{escape(text)}">{escape(text)}</q>'
+
+
+def _choice(pins: Comparison) -> str:
+    """Return what the page shows: the compared heads once there are any, until then what a replaced word changes."""
+    labels = SHOWS | {"tray": f"My heads ({len(pins)})"}
+    current = in_link("show", [*SHOWS, *OLD_SHOWS], r"\w+") or ("tray" if pins else "word")
+    current = OLD_SHOWS.get(current, current)
+    bound(
+        st.segmented_control, "What to compare", "show", current, list(SHOWS),
+        change=lambda chosen: {"show": chosen, **_fresh(chosen)},
+        format_func=labels.__getitem__, required=True, label_visibility="collapsed", wrap=True, width="content",
+    )  # fmt: skip
+    return current
+
+
+def _fresh(shown: str) -> dict[str, str | None]:
+    """Return the URL parameters of a new set of panels."""
+    return {**dict.fromkeys(address.OF_THESE_PANELS), "diff": OPEN.get(shown)}
+
+
+# ---- The compared heads -----------------------------------------------------------------------------------------
+
+
+def _comparison(pins: Comparison, where: Address) -> None:
+    if not pins:
+        st.markdown(
+            "No heads chosen yet. In Explore, press **+ Compare**, or **c** on a head of the grid. You can compare up "
+            "to eight heads, of any layer, sentence and model."
+        )
+        label = ":primary[Choose heads in Explore]"
+        st.page_link(navigation.page("explore"), label=label, query_params=address.now())
+        return
+    if QUANTITIES[where.request.quantity].with_all_heads and any(pin.request.off for pin in pins):
+        inference.say_all_on(where)
+    each = {number: _panel_of(pin, number, where) for number, pin in enumerate(pins)}
+    panels = {number: panel for number, panel in each.items() if panel is not None}
+    if len({pins[number].request for number in panels}) == 1:
+        _about(next(iter(panels.values())).attention)
+    if panels:
+        shown = list(panels.values())
+        # If a difference is defined, it opens, because that is what people compare two for.
+        is_a_pair = len(shown) == 2 and not mismatch(shown[0].attention, shown[1].attention, View())
+        _draw(shown, tuple(panels), Start("0-1" if is_a_pair else ""))
+
+
+def _panel_of(pin: Pin, number: int, where: Address) -> Panel | None:
+    """Return the panel of a compared head, read again; None, with a remark on why, if it is unavailable now."""
+    try:
+        model = catalog.resolve(pin.request.model)
+        if ready(model) or model_service().has_reading(pin.request):
+            attention = inference.read_request(inference.set_quantity(pin.request, where))
+            head = Head(pin.head.layer, 0) if QUANTITIES[attention.quantity].of_layers else pin.head
+            _ = attention[head]
+            return Panel(attention, head, pin.name)
+        _missing(model, f"Head {number + 1} of My heads needs")
+    except MhaVizError as error:
+        remark(f"Head {number + 1} of My heads, {both(pin.head)}, cannot be shown.")
+        complain(error)
+    st.button(f"Remove {pin.head} from My heads", key=f"remove_{number}", on_click=_on_remove, args=(number,))
+    return None
+
+
+@guarded()
+def _on_remove(number: int) -> None:
+    pins, _ = comparison.read(address.now().get("tray"))
+    address.go(tray=comparison.write(comparison.remove(pins, number)))
+
+
+def _missing(model: catalog.Model, who: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        remark(f"{who} {model.label}, which has not been downloaded yet.")
+        parameters = {**address.now(), "model": model.name}
+        st.page_link(navigation.page("explore"), label="Download it in Explore", query_params=parameters)
+
+
+@guarded()
+def _on_edit() -> None:
+    """Follow an edit of the compared heads: the user changed them, or added a panel to them, or asked to see one on
+    Explore."""
+    event = message("compare", "edit")
+    try:
+        if event.get("action") == "open":
+            navigation.leave("explore", _kept_on_explore() | _place(_pin(event)))
+            return
+        pins, _ = comparison.read(address.now().get("tray"))
+        view = event.get("view")
+        moved = address.accepted(view, address.COMPARED) if isinstance(view, dict) else {}
+        address.go(tray=comparison.write(_edited(pins, event)), **moved)
+    except MhaVizError as error:
+        complain_later(error)
+
+
+def _pin(event: dict[str, object]) -> Pin:
+    """Return the head that a message names. Raises UnknownHead."""
+    names = ("text", "pair", "model", "head", "target", "part")
+    text, pair, model, head, target, part = (str(event.get(name) or "") for name in names)
+    if part in PARTS:
+        return Pin(Request(model, text, pair, target=target, part=part), Head.parse(head))
+    text = address.url().to_pin(text)
+    return Pin(replace(Request(model, text, pair), **address.switched_off_in(event)), Head.parse(head))
+
+
+def _kept_on_explore() -> dict[str, str]:
+    """Return the parameters of this page's URL that also apply to another head on the Explore page."""
+    names = {"tray", *address.VIEW} - set(address.OF_THIS_MODEL)
+    if st.session_state["show"] in OF_WEIGHTS:
+        names -= {"shown"}
+    return {name: value for name, value in address.now().items() if name in names}
+
+
+def _place(pin: Pin) -> dict[str, str]:
+    """Return the parameters with which the Explore page shows a head."""
+    text, pair = address.fits(*pin.request.texts)
+    model = pin.request.model if pin.request.model != catalog.default().name else ""
+    return {"head": str(pin.head), "text": text} | replace(pin.request, model=model, text=text, pair=pair).in_link()
+
+
+def _edited(pins: Comparison, event: dict[str, object]) -> Comparison:
+    action, index, to, name = (event.get(key) for key in ("action", "index", "to", "name"))
+    if action == "pin":
+        return comparison.add(pins, _pin(event))
+    if not isinstance(index, int):
+        return pins
+    if action == "remove":
+        return comparison.remove(pins, index)
+    if action == "duplicate":
+        return comparison.duplicate(pins, index)
+    if action == "move" and isinstance(to, int):
+        return comparison.move(pins, index, to)
+    return comparison.rename(pins, index, str(name or "")) if action == "rename" else pins
+
+
+@guarded()
+def _on_view() -> None:
+    view = message("compare", "view")
+    address.go(**address.accepted(view, address.COMPARED))
+
+
+# ---- Ready-made comparisons -----------------------------------------------------------------------------
+
+
+def _layer(page: PageReading, head: Head) -> list[Panel]:
+    attention = page.attention
+    heads = min(attention.heads, MOST)
+    st.markdown(
+        f"{'The' if heads == attention.heads else 'The first'} {heads} heads of layer {head.layer}, on one scale."
+    )
+    return [Panel(attention, Head(head.layer, i)) for i in range(heads)]
+
+
+def _similar(page: PageReading, head: Head) -> list[Panel]:
+    attention = page.attention
+    with st.spinner("Comparing all pairs of heads…"):
+        similar = model_service().similar(attention, head, SIMILAR)
+    st.markdown(f"The {len(similar)} heads most like {both(head)} here (0% = identical, 100% = no overlap).")
+    named = [Panel(attention, other, f"{apart(nats)} different") for other, nats in similar]
+    return [Panel(attention, head), *named]
+
+
+def _word(page: PageReading, head: Head) -> list[Panel]:
+    """Return the sentence, and the same sentence with a word replaced, which is edited in place."""
+    what = page.url
+    second = what.where.request.other if "second" in what.parameters else replaced(what.text)
+    bound(
+        st.text_input, "Change a word, then press Enter", "second", second,
+        change=lambda typed: {**second_text(typed), **_fresh("word")}, max_chars=2_000,
+    )  # fmt: skip
+    panels = [Panel(page.attention, head)]
+    if not second.strip() or second == what.text:
+        what_to_do = "Change a word of the sentence" if second.strip() else "Type the sentence with one word changed"
+        remark(f"{what_to_do}, to see both side by side.")
+    else:
+        where = what.where.but(other="", off=())  # here the second sentence is the text
+        with guarded(complain):
+            other = inference.read_request(inference.make_request(page.model, second, where))
+            panels.append(Panel(other, head))
+    return panels
+
+
+def _compare_without(page: PageReading, head: Head) -> list[Panel]:
+    """Return the head in the whole model, and with the heads of the URL switched off."""
+    what, attention = page.url, page.attention
+    if page.is_part:
+        remark("Heads can be switched off only in models with one stack of layers.")
+        return [Panel(attention, head)]
+    off = tuple(one for one in what.where.request.off if one in attention.every_head())
+    before = tuple(one for one in attention.every_head() if one.layer == head.layer - 1)  # what the head reads
+    text = attention.queries
+    request = replace(page.whole_request, text=text.text, pair=text.pair, off=off or before)
+    request = replace(request, **what.where.way(text.text))
+    which = inference.listed(off) if off else f"layer {head.layer - 1} ({head.layer})"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if request.off:
+            manner = plain(request.manner)
+            st.markdown(f"Second panel: the same head with {which} switched off ({manner}).", width="content")
+        else:
+            remark("No head is switched off.")
+        parameters = {**address.now(), "off": str(what.parameters.get("off") or NONE)}
+        st.page_link(navigation.page("explore"), label=":primary[Choose heads to switch off]", query_params=parameters)
+    panels = [Panel(attention, head)]
+    return [*panels, Panel(inference.read_request(request), head, "without")] if request.off else panels
+
+
+def _models(page: PageReading, head: Head) -> list[Panel]:
+    """Return the sentence in another model, with the head there whose attention between words is most similar: of an
+    encoder–decoder in the same part, or else in its encoder."""
+    attention, offered = page.attention, {m.name: m for m in catalog.offered()}
+    others = [m for m in offered.values() if m.name != page.model.name]
+    if not others:
+        remark("This server offers only one model.")
+        return [Panel(attention, head)]
+    names = [m.name for m in others]
+    here = [m.name for m in others if ready(m)]
+    wanted_model = in_link("with", [*offered], ".+")
+    current = wanted_model if wanted_model in names else (here or names)[0]
+    labels = {m.name: m.label for m in others}  # menus render no Markdown
+    bound(
+        st.selectbox, "Compare with", "with", current, names, change=lambda name: {"with": name, **_fresh("models")},
+        format_func=labels.__getitem__, width=340,
+    )  # fmt: skip
+    model = offered[current]
+    if not ready(model):
+        _missing(model, "This comparison needs")
+        return [Panel(attention, head)]
+    where = page.url.where if page.is_part else page.url.where.but(part=ENCODER)
+    other = inference.try_read(of_part(replace(page.whole_request, model=model.name), model, where))
+    if other is None:
+        return [Panel(attention, head)]
+    similar, nats = model_service().most_similar_head(attention, head, other)
+    closeness = "" if nats is None else f": its most similar head, compared word by word ({apart(nats)} different)"
+    st.markdown(f"{both(head)} and {both(similar)} of {plain(model.label)}{closeness}.")
+    return [Panel(attention, head), Panel(other, similar)]
+
+
+def _draw(
+    panels: Sequence[Panel],
+    places: tuple[int, ...] | None = None,
+    start: Start = CLOSED,
+    charts: Sequence[PageChart] = (),
+    is_patched: bool = False,
+) -> None:
+    """Draw the panels side by side, with a download that also holds the page's ``charts``. ``places``: the place of
+    each panel among the compared heads; the others can be added. ``is_patched``: whether heads of the first are taken
+    from the text of the second."""
+    numbers = [str(number) for number in range(len(panels))]
+    pairs = [f"{one}-{other}" for one in numbers for other in numbers if one != other]
+    in_link("at", numbers, address.COMPARED["at"])
+    in_link("diff", [*pairs, "none", start.diff], address.COMPARED["diff"])
+    packed = model_service().panels(panels, places, diff=start.diff, pin=start.pin, special=SPECIAL)
+    component(packed, "compare", _on_view, _on_edit)
+    if is_patched and len(panels) == 2:
+        charts = patched.show_patched(panels[0].attention, panels[1].attention, panels[0].head)
+    shown = shown_as(address.now(), panels, start)
+    download_panel.of_panels(shown, is_compared=places is not None, charts=charts)
+    publish.show_publishing(shown)
+
+
+def shown_as(parameters: Mapping[str, str], panels: Sequence[Panel], start: Start = CLOSED) -> SideBySide:
+    """Read how a URL shows these panels, as ``parseTogether`` of ``browser/compare/together.js`` does."""
+    parameters = {"pin": start.pin, **parameters}
+    compared = {name: value for name, value in parameters.items() if name in address.COMPARED}
+    tokens = max((len(axis) for panel in panels for axis in (panel.attention.queries, panel.attention.keys)), default=0)
+    view = download_panel.view_of({"special": SPECIAL, **compared}, tokens=tokens)
+    if view.scale == "row":  # a separate scale for each row is not a common scale
+        view = replace(view, scale="head" if tokens > LONG_TOKENS else "")
+    pair = address.pair_of(parameters.get("diff") or start.diff, len(panels))
+    kind: As = "links" if parameters.get("as") == "links" else "heatmap"
+    at = parameters.get("at", "")
+    pin_of = int(at) if re.fullmatch(address.COMPARED["at"], at, flags=re.ASCII) else 0
+    if view.pin and pin_of < len(panels):
+        axes = panels[pin_of].attention.queries, panels[pin_of].attention.keys
+        if all((token or 0) < len(axis) for token, axis in zip(view.pinned, axes, strict=True)):
+            return SideBySide(panels, view, pin_of, pair, kind)
+    return SideBySide(panels, replace(view, pin=""), 0, pair, kind)
+
+
+def _quantity_control(where: Address, is_of_weights: bool, has_second: bool) -> None:
+    """Show the control for the quantity that is drawn, and, for gradients, for the word; a remark instead where only
+    weights are compared. ``has_second``: whether a second text is compared with the first by its vector."""
+    if is_of_weights:
+        if where.request.quantity != DEFAULTS["shown"]:
+            drawn_so = "My heads, A whole layer and Swap a word can show"
+            remark(f"Weights are compared here. {drawn_so} {QUANTITIES[where.request.quantity].label}.")
+        return
+    bound(
+        st.selectbox, "Quantity", "shown", where.request.quantity, list(QUANTITIES), change=_other_quantity,
+        format_func=lambda name: QUANTITIES[name].label, width=180, label_visibility="collapsed",
+    )  # fmt: skip
+    if QUANTITIES[where.request.quantity].of_answer and has_second:
+        asking.controls(None, where)
+    if where.request.quantity != DEFAULTS["shown"]:
+        remark(QUANTITIES[where.request.quantity].about)
+
+
+def _other_quantity(chosen: str) -> UrlChanges:
+    return {"shown": None if chosen == DEFAULTS["shown"] else chosen, "scale": address.scale_of(chosen)}

@@ -1,0 +1,153 @@
+"""Which heads carry the difference of two texts: what comes back when one of them is taken from the other text, or when
+it reaches only one side of a later head."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url import address
+from mha_viz.app.widgets import head_grid as grid
+from mha_viz.app.widgets import inference
+from mha_viz.app.widgets.asking import other_text
+from mha_viz.app.widgets.bound import UrlChanges, bound
+from mha_viz.app.widgets.download_panel import PageChart
+from mha_viz.app.widgets.parts import complain, guarded, picked_head, remark, theme
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import SIDES, Numbers, Patched
+from mha_viz.figures.charts.chart import Chart
+from mha_viz.figures.charts.effects import head_grid
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.recipe import START
+from mha_viz.model_names import cite_model
+from mha_viz.models.getting import catalog
+from mha_viz.numerals import decimal, percent
+from mha_viz.request import TEXT, Request
+
+NAMED = 3  # heads in the sentence
+LEAST = 0.05  # the smallest share that is named
+WAITING = "Taking each head from the other text…"
+
+
+def show_patched(first: Attention, second: Attention, held: Head) -> list[PageChart]:
+    """Unfold to the share of the second text's answer that each head alone brings into the first, and that the paths to
+    the ``held`` head bring. Returns the charts."""
+    drawn: list[PageChart] = []
+    with st.expander("Which heads carry the difference?", on_change="rerun", key="patched") as box:
+        if not box.open:
+            return drawn
+        if first.text.pair:
+            remark("This works with single sentences: remove the second sentence first.")
+            return drawn
+        where = address.url().where
+        name, text, source = catalog.resolve(first.model).name, first.text.text, second.text.text
+        request = Request(name, text, method=TEXT, source=source, other=where.like.strip())
+        with guarded(complain):
+            patched = inference.wait(model_service().cached(verbs.patched, request), WAITING)
+            drawn.append(_show(patched, held, where.like))
+        bound(
+            st.text_input, "Measure the similarity of both to a third sentence", "like", where.like,
+            change=_third, keeps=True, max_chars=2_000,
+        )  # fmt: skip
+        _say_unread(request.model, where.like)
+        if not drawn or not held.layer or not _side(held, where.path):
+            return drawn
+        with guarded(complain):
+            paths = model_service().cached(verbs.patched, request, str(held), where.path)
+            drawn.append(_show_paths(inference.wait(paths, WAITING), where.like))
+    return drawn
+
+
+def _show(patched: Patched, held: Head, like: str) -> PageChart:
+    words = f"{_name_largest(patched)} of the other answer" if _name_largest(patched) else "none restores even 5% of it"
+    hold = "Click a head to pin it; click again to unpin it."
+    st.markdown(f"Run the first text with one head’s output taken from the second: {words}. {hold}")
+    chart = _draw(patched, "patched_heads", held, like)
+    agreeing = decimal(patched.correlation)
+    remark(
+        f"The answer is {patched.score}: {decimal(patched.before)} (0%) on the first text, "
+        f"{decimal(patched.after)} (100%) on the second. Another head may do the same. One backward pass estimates "
+        f"this (correlation {agreeing})."
+        f"{' The two answers hardly differ, so these shares mean little.' * patched.hardly_differs}"
+    )
+    return chart
+
+
+def _third(typed: str) -> UrlChanges:
+    """Return what a third sentence sets in the URL."""
+    return other_text("like")(typed) if typed.strip() else {"like": None}
+
+
+def _say_unread(model: str, third: str) -> None:
+    """Say what of the third sentence the model does not read."""
+    if third.strip() and (read := inference.try_read(Request(model, third))) is not None:
+        inference.say_unknown_words(read)
+        if read.keys.cut is not None:
+            remark(f"Only the first {read.keys.cut.limit:,} tokens of the third sentence are read.")
+
+
+def _side(held: Head, side: str) -> str:
+    """Return the side of the held head at which paths end; a control, with none by default."""
+    bound(
+        st.segmented_control, f"Follow paths from earlier heads into {both(held)} by", "path", side or None, SIDES,
+        wrap=True,
+    )  # fmt: skip
+    return side
+
+
+def _show_paths(paths: Patched, like: str) -> PageChart:
+    """Return the shares of single paths. All other heads keep what they put out on the first text."""
+    end = f"the {paths.side} of {both(paths.to or Head(0, 0))}"
+    words = f"{_name_largest(paths)} of the other answer" if _name_largest(paths) else "no path restores even 5% of it"
+    st.markdown(f"Let the second text’s output of one earlier head reach only {end}: {words}.")
+    return _draw(paths, "patched_paths", paths.to, like)
+
+
+def _name_largest(patched: Patched) -> str:
+    """Return the heads with the largest shares; empty if all are small."""
+    shares = patched.table()["share"].nlargest(NAMED)
+    return ", ".join(
+        f"**{both(Head.of(name))}** restores {percent(share, 0)}" for name, share in shares[shares >= LEAST].items()
+    )
+
+
+def _draw(patched: Patched, key: str, held: Head | None, like: str) -> PageChart:
+    to = f" through the {patched.side} of {patched.to}" if patched.to else ""
+    label = f"How much of the other text’s answer each head alone restores{to}"
+    draw = partial(_chart, patched.shares, held)
+    grid.head_grid(draw(theme()), key, f"{label}.", partial(_on_square, key))
+    named = cite_model(patched.model, patched.revision)
+    about = f"“{patched.text}”, each head alone from “{patched.other}”{to}; {patched.score}; {named}."
+    path = f", to={str(patched.to)!r}, side={patched.side!r}" if patched.to else ""
+    options = f", similar_to={like.strip()!r}{path}" if like.strip() else path
+    texts = f"{patched.text!r}, {patched.other!r}"
+    code = f"{START}\nmv.activation_patching(mv.load({patched.model!r}), {texts}{options}).table()\n"
+    return PageChart(label, key, draw, about, lambda: _table(patched, about), code, patched.text)
+
+
+def _chart(shares: Numbers, held: Head | None, colours: Theme) -> Chart:
+    return head_grid(shares, "", (), colours, written=_write_share, held=held, top=1.0)
+
+
+def _write_share(share: float) -> str:
+    return "" if np.isnan(share) else percent(share, 0)
+
+
+def _table(patched: Patched, about: str) -> Table:
+    """Return a row for each head."""
+    table = patched.table().reset_index()
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
+
+
+@guarded()
+def _on_square(key: str) -> None:
+    """For a click on a square: holds its head, in the panels too; on that of the held head: lets it go."""
+    head = picked_head(st.session_state.get(key))
+    if head is not None:
+        address.go(head=None if head == address.url().where.head else str(head))

@@ -1,0 +1,85 @@
+"""Publishing: the heads on the page with remarks on them, as one web page in one file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+
+import streamlit as st
+
+from mha_viz import figures as figure_api
+from mha_viz.app.url import address
+from mha_viz.app.widgets import download_panel
+from mha_viz.app.widgets.download_panel import SideBySide
+from mha_viz.app.widgets.parts import guarded
+from mha_viz.figures.file_names import of_heads
+from mha_viz.figures.layout.caption import named
+from mha_viz.figures.layout.panels import Panel
+from mha_viz.figures.publishing import MOST_REMARK, MOST_TITLE, TITLE
+from mha_viz.text import clean
+
+REMARKS = "publish_remarks"  # in the session: the typed texts by field, which are stored nowhere else
+MOST_REMARKS = 64  # remarks per visit
+
+
+def show_publishing(shown: SideBySide) -> None:
+    """Show the expander: a title, a remark on each head, and the button that makes the file."""
+    if address.in_class():
+        return
+    with st.expander("Publish as one web page", on_change="rerun", key="publish", icon=":material/public:") as box:
+        if not box.open:
+            return
+        st.markdown("One interactive HTML file that works offline. Your remarks are kept for this visit only.")
+        title = _ask_text("title", "Title", MOST_TITLE, TITLE)
+        introduction = _ask_text("introduction", "Introduction", MOST_REMARK)
+        typed: dict[str, str] = {}
+        for number, panel in enumerate(shown.panels, 1):
+            if _field(panel) not in typed:  # a head may be on the page twice
+                typed[_field(panel)] = _ask_text(
+                    _field(panel), f"Remark on panel {number}, {_name(panel)}", MOST_REMARK
+                )
+        remarks = [typed[_field(panel)] for panel in shown.panels]
+        make = partial(
+            figure_api.publication,
+            list(shown.panels),
+            title=title,
+            introduction=introduction,
+            remarks=remarks,
+            pin_of=shown.pin_of,
+            diff=shown.pair,
+            **asdict(shown.view),
+        )
+        name = of_heads([(panel.attention, panel.head) for panel in shown.panels], "page")
+        download_panel.download("Download the page (HTML)", f"{name}.html", make, "publish_page")
+
+
+def _name(panel: Panel) -> str:
+    name = named(panel.attention, panel.head)
+    return f"{name}, {panel.name}" if panel.name else name
+
+
+def _field(panel: Panel) -> str:
+    """Return the key of a panel's remark, which belongs to the head of a reading at any place on the page."""
+    return f"{panel.attention.key}_{panel.head}"
+
+
+def _ask_text(field: str, label: str, most: int, first: str = "") -> str:
+    """Return a text field that keeps its content when the visitor leaves the page."""
+    key = f"publish_{field}"
+    st.session_state[key] = _texts().get(field, first)
+    place = st.text_input if field == "title" else st.text_area
+    return clean(str(place(label, key=key, max_chars=most, on_change=_keep, args=(field,)) or ""))[:most]
+
+
+def _texts() -> dict[str, str]:
+    texts: dict[str, str] = st.session_state.setdefault(REMARKS, {})
+    return texts
+
+
+@guarded()
+def _keep(field: str) -> None:
+    texts = _texts()
+    texts.pop(field, None)
+    texts[field] = str(st.session_state.get(f"publish_{field}", ""))[:MOST_REMARK]
+    while len(texts) > MOST_REMARKS:
+        del texts[next(iter(texts))]

@@ -1,0 +1,129 @@
+"""Several sentences at once: each line of the text is read separately, and the measures of every head are averaged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.analysis.metrics import METRICS, PerHead, averages, measure_all
+from mha_viz.app.service.caches import lasting, model_service
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.widgets import inference
+from mha_viz.app.widgets.classroom import legible
+from mha_viz.app.widgets.download_panel import PageChart
+from mha_viz.app.widgets.inference import PageReading
+from mha_viz.app.widgets.parts import remark, theme
+from mha_viz.attention import Head
+from mha_viz.figures.charts.effects import head_grid
+from mha_viz.figures.charts.plotly_settings import CONFIG
+from mha_viz.figures.drawing.table import Table
+from mha_viz.model_names import cite_model
+from mha_viz.numerals import decimal
+from mha_viz.request import Request
+
+MOST = 50  # the most lines that are read
+MEASURED = 256  # readings whose measures are cached
+
+_Measured: TypeAlias = tuple[tuple[Head, ...], Mapping[str, PerHead]]  # heads, and the measures of each
+
+
+def lines(page: PageReading) -> tuple[str, ...]:
+    """Return the sentences of the text, one per line; none if it is a single line, a pair, has gold annotation, or is
+    read by an encoder–decoder."""
+    if page.is_part or page.url.where.request.pair or page.gold is not None:
+        return ()
+    typed = tuple(line.strip() for line in page.url.text.splitlines() if line.strip())
+    return typed if len(typed) > 1 else ()
+
+
+def show_averages(page: PageReading) -> list[PageChart]:
+    """Show the averages in an expander, for a text of several lines. Returns the charts that are shown."""
+    sentences = lines(page)
+    if not sentences:
+        return []
+    title = f"Averages per head over the {len(sentences)} lines, each read separately"
+    with st.expander(title, on_change="rerun", key="averages", icon=":material/table_rows:") as box:
+        if not box.open:
+            return []
+        if len(sentences) > MOST:
+            remark(f"The first {MOST} of {len(sentences)} lines are read.")
+        measured = _measure_sentences(page.model.name, sentences[:MOST])
+        every = measured[0][0] if measured else ()
+        means = averages([values for _, values in measured])
+        cited = cite_model(page.model.name, page.attention.revision)
+        return [_show_average(means, every, len(measured), cited)] if measured else []
+
+
+def _measure_sentences(model: str, sentences: tuple[str, ...]) -> list[_Measured]:
+    """Return the heads of the model, and the measures of each sentence; one that cannot be read is left out, with a
+    remark on why."""
+    done = []
+    progress = st.progress(0.0, text="Reading the lines…")
+    for number, sentence in enumerate(sentences, 1):
+        if inference.try_read(Request(model, sentence)) is not None:
+            done.append(_measures(Request(model, sentence)))
+        progress.progress(number / len(sentences), text=f"Reading line {number} of {len(sentences)}…")
+    progress.empty()
+    return done
+
+
+@lasting(MEASURED)
+def _measures(request: Request) -> _Measured:
+    """Return the measures of one sentence, which was read before; cached, so callers must not change them."""
+    attention = model_service().cached(verbs.read, request).result()
+    return attention.every_head(), measure_all(attention)
+
+
+def _show_average(means: Mapping[str, PerHead], every: Sequence[Head], count: int, model: str) -> PageChart:
+    name = st.segmented_control(
+        "Measure", list(METRICS), default="previous", key="averaged", required=True,
+        format_func=lambda one: METRICS[one].label,
+    )  # fmt: skip
+    metric = METRICS[name or "previous"]
+    unit = "nats" if metric.unit == "nats" else "of the attention"
+    about = f"{metric.help} Means over {count} sentences, each counted once; {model}."
+    st.markdown(f"{about} {'In nats.' if metric.unit == 'nats' else 'In percent.'}")
+    written = _nats if metric.unit == "nats" else _percent
+    chart = PageChart(
+        f"Average per head: {metric.label}",
+        f"average-{metric.name}",
+        lambda colours: head_grid(_by_number(means[metric.name], every), unit, (), colours, written),
+        about,
+        lambda: _table(means, every, about),
+    )
+    figure = legible(chart.draw(theme()))
+    with st.container(key="wide_averages"):
+        st.plotly_chart(
+            figure, key="averages_map", theme=None, config=CONFIG, width=int(figure.layout.width), alt=chart.label
+        )
+    return chart
+
+
+def _by_number(values: PerHead, every: Sequence[Head]) -> PerHead:
+    """Return [layer, head] with all layers up to the last, NaN for those that have no attention."""
+    spread: PerHead = np.full((every[-1].layer + 1, values.shape[1]), np.nan)
+    spread[sorted({head.layer for head in every})] = values
+    return spread
+
+
+def _percent(share: float) -> str:
+    return "" if math.isnan(share) else f"{100 * share:.0f}"
+
+
+def _nats(value: float) -> str:
+    return "" if math.isnan(value) else decimal(value, 1)
+
+
+def _table(means: Mapping[str, PerHead], every: Sequence[Head], about: str) -> Table:
+    """Return a row per head with every measure."""
+    columns = [values.ravel() for values in means.values()]
+    rows = [(str(head), *(_number(values[place]) for values in columns)) for place, head in enumerate(every)]
+    return Table(("head", *means), tuple(rows), {"caption": about})
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

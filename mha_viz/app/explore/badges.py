@@ -1,0 +1,213 @@
+"""What the Explore page says of heads besides their attention: what each is known for, and whether that shows in this
+text; which earlier heads its scores come from; its recipe, and which cells each rule predicts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mha_viz.analysis import rules
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.shipped import LONGEST, HeadRecipe, is_of, of_heads, taken, text_of
+from mha_viz.analysis.syntax import arcs, pointers
+from mha_viz.analysis.unusual import LINKING, Unusual, active, unusual
+from mha_viz.app.explore.gold import block_of_words
+from mha_viz.app.service.caches import lasting, model_service
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url import address
+from mha_viz.app.widgets import inference, navigation
+from mha_viz.app.widgets.inference import PageReading
+from mha_viz.app.widgets.parts import complain, guarded, remark
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import UNEXPLAINED_OF_GOLD
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.errors import ModelUnsupported
+from mha_viz.figures.layout.packet import full_heads
+from mha_viz.figures.words.known import recipes_of, roles_in_words
+from mha_viz.figures.words.role_words import COLOURS
+from mha_viz.numerals import counted
+from mha_viz.view.quantities import QUANTITIES
+
+_in_words = lasting(8)(roles_in_words)  # of the models read last
+HERE = "Active here: it meets the criterion on this text alone."
+LINK = (
+    "In this sentence one word gives another more than half of its attention. Whether that is this relation is "
+    "not known: the sentence has no annotation."
+)
+
+
+def badges(page: PageReading, of_view: Mapping[str, Any]) -> bytes:
+    """For the explorer, as JSON: ``kinds``, the place of each kind of role among the colours of heads; ``on``, the
+    corpora that the ``roles`` were ``measured`` on, if they were; ``quiet``, whether words of the text would give away
+    an answer that the page hides; ``unusual``, what a pronoun refers to and what is unusual in this text, in words;
+    ``recipes``, as :func:`shown_recipes`, with the cells of the open heads; and ``of_view``, as
+    :func:`describe_view`.
+
+    A head of a relation is active, where the text has an annotation, if it is right at least once.
+    """
+    attention, summary, quiet = page.attention, page.summary, page.hides_answer
+    gold, full = page.gold and page.gold.sentence, tuple(full_heads(attention, page.heads))
+
+    def of_text() -> bytes:
+        shows = active(summary.roles, attention) if summary.roles and attention.quantity == "weight" else ()
+        roles = _role_badges(attention, dict(zip(summary.roles, shows, strict=True)), gold) if shows else []
+        over_corpora = {"kinds": COLOURS, "on": summary.corpora, "measured": summary.is_measured, "roles": roles}
+        says = _findings_in_words(attention, unusual(attention, summary.roles, shows, summary.habits, quiet))
+        recipes = shown_recipes(attention, full, gold)
+        return json.dumps({**over_corpora, "unusual": says, "recipes": recipes}).encode()
+
+    what = (summary.roles, summary.corpora, summary.is_measured, gold, quiet, full)
+    same = model_service().of_reading(attention, what, of_text)
+    return b"%b, %b" % (same.removesuffix(b"}"), json.dumps({"quiet": quiet, **of_view}).encode().removeprefix(b"{"))
+
+
+def describe_view(page: PageReading, opened: int, off: str | None) -> dict[str, Any]:
+    """Return what leads the drawing besides the URL of the view: ``tour``, the step of the tour that is open;
+    ``opened``, how often the search has opened a head; ``turns``, the heads that a first visit shows in turn, with what
+    they hold, none for a link that asks for anything; ``off``, what the drawing shows of heads that are switched off,
+    as JSON, if it does; ``arrows``, those between heads, if they were asked for and no
+    head is off."""
+    first, parameters = address.examples()[0], page.url.parameters
+    turns = "" if parameters or page.begin.head != first["head"] else first["turns"]
+    composed = arrows(page) if off is None and not page.is_part else None
+    return {
+        "tour": parameters.get(navigation.TOUR, "")[:20],
+        "opened": opened,
+        "turns": [_turn(page.attention, *turn.split(" ", 1)) for turn in turns.split("; ") if turn],
+        "off": json.loads(off or "null"),
+        "arrows": None if composed is None else [_arrow(page.attention, *arrow) for arrow in composed],
+    }
+
+
+def _arrow(attention: Attention, of: Head, to: Head, side: str, share: float) -> dict[str, Any]:
+    return {
+        "from": attention.place(of),
+        "to": attention.place(to),
+        "side": side,
+        "share": round(share, 4),
+    }
+
+
+def _turn(attention: Attention, what: str, says: str) -> dict[str, Any]:
+    head, _, query = what.partition(".q")
+    pin = {"query": int(query), "key": None} if query else None
+    return {"head": attention.place(Head.parse(head)), "pin": pin, "says": says}
+
+
+def _findings_in_words(attention: Attention, every: Iterable[Unusual]) -> list[dict[str, Any]]:
+    """Return findings for the browser."""
+    return [
+        {
+            "head": attention.place(one.head),
+            "words": one.words,
+            "pin": {"query": one.query, "key": one.key},
+            "isUnusual": one.surprise < math.inf,
+        }
+        for one in every
+    ]
+
+
+def _role_badges(attention: Attention, shows: Mapping[Finding, bool], gold: Sentence | None) -> list[dict[str, Any]]:
+    """Return the roles as a list, from whether each shows here; those of one head begin with the one that people look
+    for most."""
+    roles = _in_words(tuple(shows), attention.heads, attention.layer_numbers)
+    hits = _hits([*roles], attention, gold)
+    badges = []
+    for finding, words in roles.items():
+        is_here, why = _here_with_reason(finding, shows[finding], hits)
+        here = {"words": f"{words['words']}. {why}", "standing": words["standing"] if is_here else "not here"}
+        badges.append({**words, **here, "active": is_here})
+    return badges
+
+
+def _here_with_reason(finding: Finding, shows: bool, hits: dict[Finding, tuple[int, int]]) -> tuple[bool, str]:
+    """Return whether a role shows in this text, and what that means."""
+    if finding in hits:
+        right, cases = hits[finding]
+        if not cases:
+            return False, "According to its annotation, this sentence has no such link."
+        return bool(
+            right
+        ), f"According to this sentence’s annotation, it is right in {right} of {counted(cases, 'case')}."
+    return shows, (LINK if finding.role in LINKING else HERE) if shows else "Not triggered here."
+
+
+def _hits(findings: Sequence[Finding], attention: Attention, gold: Sentence | None) -> dict[Finding, tuple[int, int]]:
+    """For each syntactic role, how many of its gold cases the head gets right, and how many there are."""
+    syntactic = [f for f in findings if f.role == "syntax"]
+    if gold is None or not syntactic:
+        return {}
+    block = block_of_words(attention, [f.head for f in syntactic])
+    if block.shape[-1] != len(gold.words):
+        return {}
+    pointed = pointers(block)
+    cases = [arcs(gold, pointed, at, *f.detail.split()) for at, f in enumerate(syntactic)]
+    return {f: (sum(arc.right for arc in links), len(links)) for f, links in zip(syntactic, cases, strict=True)}
+
+
+# ---- Composition ----------------------------------------------------------------------------------------------
+
+Arrow: TypeAlias = tuple[Head, Head, str, float]
+
+
+def arrows(page: PageReading) -> tuple[Arrow, ...] | None:
+    """Return the arrows of the text on the page, the largest first; None unless they are asked for, or with the reason
+    why this model has none."""
+    if page.url.parameters.get("arrows") != "on" or QUANTITIES[page.attention.quantity].of_layers:
+        return None
+    with guarded(complain):
+        future = model_service().cached(verbs.composition, page.whole_request)
+        try:
+            composed: tuple[Arrow, ...] = inference.wait(future, f"Opening {page.model.label}…")
+            return composed
+        except ModelUnsupported as error:
+            remark(error.problem)
+    return None
+
+
+# ---- Recipes --------------------------------------------------------------------------------------------------
+
+
+def shown_recipes(attention: Attention, full: Sequence[Head], gold: Sentence | None = None) -> dict[str, Any] | None:
+    """For the explorer: :func:`mha_viz.figures.words.known.recipes_of` with ``cells``, which ones each rule predicts,
+    row by row, one bit each, of the heads that are sent in ``full``; and ``here``, how much each recipe explains of
+    this text, and of each head how much its rules do. Both are empty for a long text. ``annotated``: whether the rules
+    are applied to the annotation of ``gold``. None if the model has no recipes."""
+    sent = recipes_of(attention.model, attention.revision, (attention.layers, attention.heads))
+    if sent is None or len(attention.queries) > LONGEST:
+        return sent
+    is_drawn = attention.quantity == "weight" or UNEXPLAINED_OF_GOLD in attention.made
+    gold = gold if gold and is_drawn and is_of(gold, attention) else None
+    recipes, per_layer = of_heads(attention.model, attention.revision), attention.heads
+    numbers = {part.rule for head in full for part in recipes[head.place(per_layer)].parts}
+    text = text_of(attention, gold)
+    bits = {rules.NAMES[number]: np.packbits(rules.marked(rules.RULES[number], text)) for number in numbers}
+    marks = {name: base64.b64encode(packed.tobytes()).decode() for name, packed in bits.items()}
+    marked = [{**rule, "cells": marks.get(rule["name"], "")} for rule in sent["rules"]]
+    return {
+        **sent,
+        "rules": marked,
+        "annotated": gold is not None,
+        **_describe_recipe(attention, gold, sent["heads"], recipes),
+    }
+
+
+def _describe_recipe(
+    attention: Attention, gold: Sentence | None, heads: Sequence[Mapping[str, Any]], recipes: Sequence[HeadRecipe]
+) -> dict[str, Any]:
+    """Return ``here`` [head], the mean over rows of Σ_j min(A[i, j], P[i, j]), and ``heads`` with what each part takes
+    of it; of the unexplained quantity 1 − Σ_j |A[i, j] − P[i, j]| / 2, the same; nothing of other quantities."""
+    if attention.quantity == "unexplained":
+        explained = 1 - np.abs(attention.weights).sum(axis=3).mean(axis=2) / 2
+        return {"here": [round(float(share), 4) for share in explained.ravel()]}
+    if attention.quantity != "weight":
+        return {"here": None}
+    shares = taken(attention, gold)
+    parts = [[round(float(of[part.rule]), 4) for part in one.parts] for of, one in zip(shares, recipes, strict=True)]
+    with_parts = [{**head, "here": part} for head, part in zip(heads, parts, strict=True)]
+    return {"here": [round(float(share), 4) for share in shares.sum(axis=1)], "heads": with_parts}

@@ -1,0 +1,100 @@
+"""A causal model continues the text on the Explore page; what it wrote is marked."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import streamlit as st
+
+from mha_viz.app.service.caches import facts, model_service, ready
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url import address
+from mha_viz.app.url.address import Url
+from mha_viz.app.widgets import inference
+from mha_viz.app.widgets.inference import PageReading
+from mha_viz.app.widgets.parts import complain, guarded, plain, remark
+from mha_viz.app.widgets.request import model_of
+from mha_viz.attention.answers import Continuation
+from mha_viz.attention.generated import mark_written
+from mha_viz.errors import MhaVizError, TextError
+from mha_viz.models.getting import catalog
+from mha_viz.request import Request
+
+LENGTHS = (4, 8, 16, 32)  # words
+LENGTH, WANTED = "words_to_write", "continue_wanted"  # session keys: the control, and what has yet to be written
+STEPS = 4  # pieces written between two looks at whether anybody still waits
+
+
+def ask_words(what: Url) -> None:
+    """Show the button that continues the text, for a causal model whose files are here and one text."""
+    model = None
+    with suppress(MhaVizError):  # the reading of the text says what is wrong with the model
+        model = _writer(what)
+    if model is None:
+        return
+    with guarded(complain), st.container(key="continue", horizontal=True, vertical_alignment="bottom"):
+        st.button("Let the model continue", key="continue_text", on_click=_on_continue)
+        st.selectbox(
+            "Words to write", LENGTHS, index=1, key=LENGTH, width=140, label_visibility="collapsed",
+            format_func=lambda words: f"by {words} words",
+        )  # fmt: skip
+        progress = st.empty()  # in every run, so that what is drawn below stays where it is while the model writes
+    wanted = st.session_state.pop(WANTED, None)
+    if wanted is not None and wanted[0] == (model.name, what.text):
+        with guarded(complain):
+            with progress:
+                whole = _write_words(model, what, wanted[1])
+            if whole:
+                address.go(**dict.fromkeys(address.OF_THIS_TEXT) | whole)
+                st.rerun()
+
+
+def _writer(what: Url) -> catalog.Model | None:
+    """Return the model of the text, if it is one that can continue it. Raises ModelError's family."""
+    model = model_of(what.where)
+    if what.where.request.pair or "\n" in what.text or not what.text.strip() or not ready(model):
+        return None
+    of_files = facts(model)
+    return model if of_files is not None and of_files.causal and not of_files.parts else None
+
+
+@guarded()
+def _on_continue() -> None:
+    """Write once the page is drawn, where progress can be shown."""
+    what, words = address.url(), st.session_state.get(LENGTH)
+    if words in LENGTHS:
+        st.session_state[WANTED] = (model_of(what.where).name, what.text), words
+
+
+def _write_words(model: catalog.Model, what: Url, words: int) -> dict[str, str]:
+    """Return the parameters of the text with some words that the model writes after it, which is shown step by step;
+    none if it ends the text. Another click ends it. Raises TextError, and what the model raises."""
+    request = Request(model.name, what.text, prefix=what.where.request.prefix)
+    state, label = Continuation(), f"{plain(model.label)} is writing"
+    bar = st.progress(0.0, text=f"{label}…")
+    while not state.is_complete:
+        some = model_service().cached(verbs.continuation, request, words, state, STEPS)
+        state = inference.wait(some, f"{model.label} is writing…")
+        count = min(len(state.text.split()), words)
+        bar.progress(count / words, text=f"{label}: word {count} of {words}…")
+    if not state.text.strip():
+        remark("The model ends the text here.")
+        return {}
+    whole = what.text + state.text
+    if address.fits(whole, "")[0] != whole:
+        raise TextError("The continued text is too long for the page’s link.", "Shorten the text.")
+    return {"text": whole, "written": str(len(state.text))}
+
+
+def say_written(page: PageReading) -> PageReading:
+    """Return the reading with the step that says what of its text the model wrote, with a remark, if the link says
+    so."""
+    place, written = st.container(), page.url.where.written  # in every run, so that the drawing below stays in place
+    if not written or not page.is_requested:
+        return page
+    marked = mark_written(page.attention, written)
+    if marked is not page.attention:
+        with place:
+            remark(f"Written by the model: “{marked.queries.text[-written:].strip()}”")
+    return replace(page, attention=marked)

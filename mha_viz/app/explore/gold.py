@@ -1,0 +1,213 @@
+"""Gold annotation on the Explore page: a sentence's gold arcs, how the open head answers them, and the case that was
+opened from the Roles page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import streamlit as st
+
+from mha_viz.analysis.coreference import Anaphor, chunk
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.syntax import DIRECTIONS, arcs, pointers
+from mha_viz.app.url import address
+from mha_viz.app.url.annotated import Annotated
+from mha_viz.app.widgets.inference import PageReading
+from mha_viz.app.widgets.parts import plain, remark, show_drawing, theme
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.figures.layout.arcs import Span, drawing
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.glosses import labelled
+from mha_viz.figures.words.role_words import DIRECTIONS as IN_WORDS
+from mha_viz.numerals import weight
+
+COREFERENCE = "coreference"
+WIDE = 1300  # pixels of a picture on a wide page
+
+
+# ---- With gold ------------------------------------------------------------------------------------------
+
+
+def show_gold(page: PageReading, gold: Annotated) -> None:
+    """Show the sentence with its ``gold`` arcs, and the answers of the open head."""
+    attention, head = page.attention, page.heads[0]
+    if not was_read(gold, attention):
+        remark("The model did not read the whole sentence, so its annotation cannot be drawn over it.")
+        return
+    st.markdown(f"### {both(head)} against the gold annotation")
+    st.caption("*Gold annotation*: the correct dependencies and coreference of this sentence, not a model’s output.")
+    for line in gold.notes:
+        remark(line)
+    ways = _ways(page.summary.roles, head)
+    options = _relations(gold.sentence, ways)
+    if not options:
+        remark("This sentence has no annotated dependencies or coreference.")
+        return
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    usual = next((name for name in ways if name in options), options[0])
+    relation = left.pills("Relation", options, default=usual, key=f"gold_relation_{usual}", format_func=_in_words)
+    relation = relation or options[0]
+    way = ""
+    if relation != COREFERENCE:
+        usual_way = ways.get(relation, DIRECTIONS[0])
+        way = right.selectbox(
+            "Direction",
+            list(DIRECTIONS),
+            index=DIRECTIONS.index(usual_way),
+            key=f"gold_way_{usual_way}",
+            format_func=IN_WORDS.__getitem__,
+        )
+        way = way or usual_way
+    spans = answers(gold.sentence, attention, head, relation, way)
+    right_ones = sum(span.kind == "hit" for span in spans)
+    cases = right_ones + sum(span.kind == "miss" for span in spans)
+    st.markdown(f"**{right_ones}** of **{cases}** right.")
+    picture(gold.forms, spans, f"{right_ones} of {cases} gold arcs of {labelled(relation)} agree with {both(head)}.")
+    if relation == COREFERENCE:
+        st.markdown("  \n".join(_weighed(gold.sentence, attention, head)))
+
+
+def _in_words(relation: str) -> str:
+    return plain(labelled(relation))
+
+
+def was_read(gold: Annotated, attention: Attention) -> bool:
+    """Return True if the model read every word of an annotated sentence, so that its arcs can be drawn."""
+    words = attention.by_words().without_special() if len(attention.text) else attention
+    return len(words.text) == len(gold.forms)
+
+
+def answers(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+    """Return the gold arcs of a relation, right and missed, and where the head points instead; ``way`` is one of
+    DIRECTIONS and not used for coreference."""
+    if relation == COREFERENCE:
+        return _coreferent(sentence, attention, head)
+    return _dependencies(sentence, attention, head, relation, way)
+
+
+def _ways(roles: Iterable[Finding], head: Head) -> dict[str, str]:
+    """Return relations with the direction in which they are read: first that of the link to a case, then those of the
+    head's roles, strongest first. Coreference has no direction: an empty string."""
+    relation, _, direction = address.now().get("gold", "").partition(".")
+    ways = {relation: direction if direction in DIRECTIONS else DIRECTIONS[0]} if relation else {}
+    of_head = [f for f in roles if f.head == head and f.role in ("syntax", COREFERENCE)]
+    for finding in sorted(of_head, key=lambda f: -f.gain):
+        name, _, direction = (COREFERENCE if finding.role == COREFERENCE else finding.detail).partition(" ")
+        ways.setdefault(name, direction)
+    return ways
+
+
+def _relations(sentence: Sentence, ways: Iterable[str]) -> list[str]:
+    """Return the relations that occur in a sentence, frequent ones first; those in ``ways`` also with their
+    subtypes."""
+    names = [word.base for word in sentence.words if word.head is not None]
+    names += [word.relation for word in sentence.words if word.relation in ways and word.relation not in names]
+    listed = sorted(dict.fromkeys(names), key=lambda name: (-names.count(name), name))
+    chains = [mention.chain for mention in sentence.mentions]
+    return [*(["all"] if listed else []), *listed, *([COREFERENCE] if len(set(chains)) < len(chains) else [])]
+
+
+def block_of_words(attention: Attention, heads: Sequence[Head]) -> Weights:
+    """Return the weights of some heads, [head, word, word], without special tokens and not rescaled."""
+    block: Weights = attention.only(heads).by_words().content().weights[0].copy()
+    return block
+
+
+def _dependencies(sentence: Sentence, attention: Attention, head: Head, relation: str, way: str) -> list[Span]:
+    block = block_of_words(attention, [head])
+    weights, pointed = block[0].copy(), pointers(block)
+    spans = []
+    for arc in arcs(sentence, pointed, 0, relation, way):
+        link = (arc.pointed, arc.word) if way == "head_to_dep" else (arc.word, arc.pointed)
+        points = weights[link] > 0  # a causal model gives no weight to later words
+        if arc.right and points:
+            spans.append(Span(arc.word, arc.pointed, arc.relation, "hit"))
+            continue
+        spans += [Span(arc.word, gold, arc.relation, "miss") for gold in arc.gold[:1]]
+        spans += [Span(arc.word, arc.pointed, "", "extra")] if points else []
+    return spans
+
+
+def _choose_candidates(sentence: Sentence, attention: Attention, head: Head) -> list[tuple[Anaphor, int, float]]:
+    """For each anaphor, the candidate with the largest weight, and that weight."""
+    block = block_of_words(attention, [head])[0]
+    choices = []
+    for anaphor in chunk([sentence], [0]).anaphors:
+        weights = block[anaphor.word, list(anaphor.candidates)]
+        choices.append((anaphor, anaphor.candidates[int(weights.argmax())], float(weights.max())))
+    return choices
+
+
+def _weighed(sentence: Sentence, attention: Attention, head: Head) -> list[str]:
+    """For each anaphor, the number of candidates and the weight of the chosen one: with a single candidate, any head is
+    right."""
+    return [
+        f"“{plain(sentence.forms[anaphor.word])}” gives {weight(largest)} of its attention to "
+        f"“{plain(sentence.forms[chosen])}”, {_among_candidates(len(anaphor.candidates))}."
+        for anaphor, chosen, largest in _choose_candidates(sentence, attention, head)
+    ]
+
+
+def _among_candidates(candidates: int) -> str:
+    return f"the most of {candidates} candidates" if candidates > 1 else "the only candidate"
+
+
+def _coreferent(sentence: Sentence, attention: Attention, head: Head) -> list[Span]:
+    spans = []
+    for anaphor, chosen, _ in _choose_candidates(sentence, attention, head):
+        if chosen in anaphor.right:
+            spans.append(Span(anaphor.word, chosen, "antecedent", "hit"))
+        else:
+            spans += [
+                Span(anaphor.word, max(anaphor.right), "antecedent", "miss"),
+                Span(anaphor.word, chosen, "", "extra"),
+            ]
+    return spans
+
+
+def picture(words: Sequence[str], spans: Sequence[Span], alt: str) -> None:
+    drawn = drawing(words, spans, theme(), alt)
+    show_drawing(drawn, round(drawn.width * max(1.33, min(1.8, WIDE / drawn.width))))
+
+
+# ---- A case that was opened from the Roles page ---------------------------------------------------------------------
+
+AROUND = 8  # words on each side of the arcs
+
+
+class ArcExcerpt(NamedTuple):
+    """A part of a sentence with its arcs; "…" stands for omitted words."""
+
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+
+
+def show_case(page: PageReading) -> None:
+    """Show the arcs at the word of the case in the URL; nothing for a role without gold annotation."""
+    annotation, attention, case = page.gold, page.attention, page.url.where.case
+    if annotation is None or case is None or attention.quantity != "weight":
+        return
+    relation, _, way = page.url.parameters.get("gold", "").partition(".")
+    if not relation or case.head not in attention.every_head() or not was_read(annotation, attention):
+        return
+    way = way if way in DIRECTIONS else DIRECTIONS[0]
+    every = answers(annotation.sentence, attention, case.head, relation, way)
+    spans = [span for span in every if span.start == case.word]
+    if not spans:
+        return
+    part = excerpt(annotation.forms, spans)
+    agrees = any(span.kind == "hit" for span in spans)
+    st.markdown(f"**{both(case.head)}** on “{plain(annotation.forms[case.word])}”: {'right' if agrees else 'wrong'}.")
+    picture(part.words, part.spans, f"The gold arc of “{annotation.forms[case.word]}”, and where the head points.")
+
+
+def excerpt(forms: Sequence[str], spans: Sequence[Span]) -> ArcExcerpt:
+    """Return the words around the given arcs."""
+    ends = [end for span in spans for end in (span.start, span.end)]
+    first, last = max(0, min(ends) - AROUND), min(len(forms), max(ends) + AROUND + 1)
+    before, after = ("…",) * (first > 0), ("…",) * (last < len(forms))
+    shift = len(before) - first
+    moved = (span._replace(start=span.start + shift, end=span.end + shift) for span in spans)
+    return ArcExcerpt((*before, *forms[first:last], *after), tuple(moved))

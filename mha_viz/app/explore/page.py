@@ -1,0 +1,300 @@
+"""The Explore page: the drawing of a reading, the remarks around it, and how it changes the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+import streamlit as st
+
+from mha_viz.app.explore import averages, continuing, elsewhere, gold
+from mha_viz.app.explore.badges import badges, describe_view
+from mha_viz.app.service import studies
+from mha_viz.app.service.caches import facts, model_service, ready
+from mha_viz.app.service.studies import sentences_given
+from mha_viz.app.url import address, comparison
+from mha_viz.app.url.address import Address, Url
+from mha_viz.app.url.annotated import annotated
+from mha_viz.app.url.comparison import Pin
+from mha_viz.app.widgets import asking, download_panel, inference, navigation, search_field
+from mha_viz.app.widgets.components import apply_style, explorer
+from mha_viz.app.widgets.download_panel import PageChart, view_of
+from mha_viz.app.widgets.inference import PageReading
+from mha_viz.app.widgets.parts import (
+    complain,
+    complain_later,
+    entitle,
+    guarded,
+    message,
+    plain,
+    quoted,
+    remark,
+    say_complaint,
+    say_unused,
+    sent,
+)
+from mha_viz.app.widgets.request import model_of, of_part, say_part
+from mha_viz.app.widgets.study_progress import progress
+from mha_viz.attention import Head
+from mha_viz.errors import Cancelled, CorpusError, MhaVizError, UnknownHead
+from mha_viz.figures.layout.packet import RankedLink, belongs_to, is_coarse
+from mha_viz.figures.layout.view import View
+from mha_viz.models.getting import catalog
+from mha_viz.numerals import done
+from mha_viz.request import Request
+from mha_viz.view.quantities import QUANTITIES, WEIGHT
+from mha_viz.view.settings import DEFAULTS
+
+ELSEWHERE = "explorer_elsewhere"  # session key: the cases that are offered
+DRAWN = "explorer_drawn"  # session keys: the request, and, in a message about the view, the request that it belongs to
+INTRODUCTION = "Each square shows where one attention head looks."
+LISTED = 3  # the most groups of heads that are listed
+_SHAPE = '<div class="mha-skeleton" aria-hidden="true"><b></b><b></b></div>'  # so that the page is never empty
+
+
+class PageMode(Protocol):
+    """Add a mode to the page: ``drawn`` is its part of the drawing, as JSON; ``say`` writes above the drawing and
+    returns charts to download."""
+
+    @property
+    def drawn(self) -> str: ...
+    def say(self, opened: Head) -> list[PageChart]: ...
+
+
+def draw(page: PageReading, make_mode: Callable[[PageReading], PageMode | None], on_off: Callable[[], None]) -> None:
+    """Draw a reading, with remarks on what could not be read or followed. ``make_mode`` is asked where the URL has
+    ``off``, also if no head is off; ``on_off`` switches a head off or on."""
+    mode = make_mode(page) if "off" in page.url.parameters else None
+    entitle(str(page.heads[0]), quoted(page.url.sentence))
+    _say_what_is_shown(page)
+    gold.show_case(page)
+    _ask(page)
+    charts = _show_heads(page, mode, on_off)
+    charts += _show_below(page)
+    download_panel.of_reading(page.attention, page.heads, partial(_view, page), charts)
+
+
+def _say_what_is_shown(page: PageReading) -> None:
+    """Say what of the text or of the link cannot be shown, which part of a model it is, how precise the numbers are, if
+    that is less than three decimals, and whether roles are being measured."""
+    where, attention = page.url.where, page.attention
+    inference.say_cut(page)
+    inference.say_unknown(attention)
+    unread = ["tray"] if where.tray and not comparison.read(where.tray)[1] else []
+    beyond = [f"token {token}" for token in where.tokens if token >= page.tokens]
+    missing = [str(head) for head, is_there in page.wanted.items() if not is_there]
+    say_unused([*missing, *where.unused("explore"), *beyond, *unread])
+    say_part(attention)
+    if is_coarse(attention):
+        remark(
+            "In a text as long as this one, numbers on the page are accurate to within 0.2% of the largest in their "
+            "row. Files have the exact numbers."
+        )
+    show_measuring(page)
+
+
+def _show_heads(page: PageReading, mode: PageMode | None, on_off: Callable[[], None]) -> list[PageChart]:
+    """Show the drawing, below what the ``mode`` says. Returns the charts of the mode."""
+    st.session_state[DRAWN] = _requested(page.url), belongs_to(page.attention)
+    above = st.container()
+    of_view = describe_view(page, st.session_state.get(search_field.OPENED, 0), mode.drawn if mode else None)
+    packet = model_service().packet(page.attention, page.heads, _ranked(page), page.begin)
+    on = {
+        "view": _on_view,
+        "compare": _on_compare,
+        "card": _on_card,
+        "measure": _on_measure,
+        "off": on_off,
+        "why": _on_why,
+        "elsewhere": _on_elsewhere,
+    }
+    cases = st.session_state[ELSEWHERE] = elsewhere.cases_elsewhere(page)
+    of_view |= elsewhere.describe_cases(page, cases)
+    explorer(packet, badges(page, of_view), "explorer", on)
+    say_complaint()
+    if mode is None:
+        return []
+    with above:
+        return mode.say(page.heads[0])
+
+
+def _ranked(page: PageReading) -> RankedLink | None:
+    """Return the link by which heads are ranked, if its tokens exist."""
+    link, attention = page.url.where.link, page.attention
+    if link is None or link[0] >= len(attention.queries) or link[1] >= len(attention.keys):
+        return None
+    return RankedLink(*link, words=page.url.where.words)
+
+
+def _view(page: PageReading) -> View:
+    """Return the view on screen. If the URL holds no token, it is that of the first view, as long as its head is
+    open."""
+    return view_of(address.now(), page.begin.pin if page.url.where.head is None else None, page.tokens)
+
+
+def _show_below(page: PageReading) -> list[PageChart]:
+    """Compare the open head with the gold annotation, if there is any, and show averages over several lines, as the
+    charts that are returned."""
+    if page.attention.quantity != WEIGHT:
+        about = QUANTITIES[page.attention.quantity].about
+        remark(f"{about} Roles were measured on weights, so they are not shown here.")
+    elif page.gold is not None:
+        gold.show_gold(page, page.gold)
+    elif not page.is_part and isinstance(misread := annotated(page.url.text), CorpusError):
+        complain(misread)
+    return averages.show_averages(page) if "\n" in page.url.text else []
+
+
+def _ask(page: PageReading) -> None:
+    """Say whose gradient is shown, with a control to change it, if the URL asks for one."""
+    where = page.url.where
+    if not QUANTITIES[where.request.quantity].of_answer:
+        return
+    if not QUANTITIES[page.attention.quantity].of_answer:  # the reason was shown where it was read
+        asking.controls(None, where)
+        return
+    with guarded(complain):
+        question = asking.panel(page.model, page.attention, where)
+        if question is not None:
+            remark(f"Each number is what a link adds to {question.score}, to first order.")
+
+
+@guarded()
+def _on_view() -> None:
+    """Follow a change of the view. A message about the view of an earlier text is ignored."""
+    view = message("explorer", "view")
+    what = address.url()
+    if _is_drawn(view, what):
+        changes = address.accepted(view)
+        address.go(**changes | _other_quantity(what.where, changes.get("shown")))
+
+
+def _is_drawn(event: Mapping[str, object], what: Url) -> bool:
+    """Return whether a message is about what is requested now, and not about an earlier text."""
+    return st.session_state.get(DRAWN) == (_requested(what), event.get("of"))
+
+
+def _requested(what: Url) -> tuple[str, ...]:
+    """Return the parts of the request that decide which tokens there are, and which heads an encoder–decoder has."""
+    request = what.where.request
+    return what.text, request.pair, request.target, request.part, request.prefix
+
+
+def _other_quantity(where: Address, shown: str | None) -> dict[str, str | None]:
+    """Return the parameters that change together with the quantity: norms have no common scale, and rollout has other
+    heads."""
+    if (shown or DEFAULTS["shown"]) == where.request.quantity:
+        return {}
+    changes = {"scale": address.scale_of(shown)}
+    rows = [QUANTITIES.get(name or WEIGHT) for name in (shown, where.request.quantity)]
+    has_other_heads = any(row.of_layers for row in rows if row)
+    return changes | ({"head": None, "on": None} if has_other_heads else {})
+
+
+@guarded()
+def _on_compare() -> None:
+    """Add the head of the reading on screen to the compared heads."""
+    event = message("explorer", "compare")
+    what = address.url()
+    if DRAWN in st.session_state and not _is_drawn(event, what):  # a browser may draw before its session has
+        st.toast("The sentence has changed. Press **+ Compare** again once it is drawn.")
+        return
+    try:
+        name, head = str(event.get("model", "")), Head.parse(str(event.get("head")))
+        request = Request(name, what.sentence, what.where.request.pair)
+        request = of_part(request, catalog.resolve(name), what.where)
+        if not request.part:
+            request = replace(request, text=what.to_pin(what.sentence), **address.switched_off_in(event))
+        if what.where.request.prefix:
+            st.toast("The texts of My heads are read without the prefix in this link.")
+        pins, _ = comparison.read(what.where.tray)
+        layer = f"Layer {head.layer}" if QUANTITIES[what.where.request.quantity].of_layers else ""
+        address.go(tray=comparison.write(comparison.add(pins, Pin(request, head), layer)))
+    except MhaVizError as error:
+        st.toast(plain(str(error)))  # the button may be far from where errors are shown
+        complain_later(error)
+
+
+@guarded()
+def _on_card() -> None:
+    """Open the card of a head on the Roles page."""
+    with suppress(UnknownHead):
+        head = Head.parse(str(sent("explorer", "card")))
+        here = {name: value for name, value in address.now().items() if name not in ("on", "corpus")}
+        navigation.leave("roles", {**here, "head": str(head)})
+
+
+@guarded()
+def _on_elsewhere() -> None:
+    """Read another sentence in which the open head does the same, in place of this one."""
+    offered, number = st.session_state.get(ELSEWHERE, []), sent("explorer", "elsewhere")
+    if isinstance(number, int) and 0 <= number < len(offered) and (there := elsewhere.address_of(offered[number])):
+        address.go(**dict.fromkeys(address.now()) | there)
+
+
+@guarded()
+def _on_why() -> None:
+    """Go to the page that answers why heads differ."""
+    navigation.leave("why heads differ", {})
+
+
+def warm_up() -> None:
+    """Load the default model once the first picture has been sent. An error is reported when the model is requested."""
+    with suppress(MhaVizError):
+        first = catalog.default()
+        if ready(first):
+            model_service().warm(first)
+
+
+def read_page(what: Url) -> PageReading | None:
+    """Read what the page shows, as :func:`inference.read_nearest`, with the placeholder until it is drawn."""
+    apply_style("skeleton")
+    shape = st.empty()
+    shape.html(_SHAPE)
+    page = None
+    try:
+        with st.container():  # remarks that come and go here do not draw anew what is below
+            page = inference.read_nearest(what, what.where, says_source=False)
+    finally:
+        if page is None:
+            shape.empty()
+    return page and continuing.say_written(page)
+
+
+def say_shared_keys(page: PageReading) -> None:
+    """Show one line on models of which only the weights are read, and one on the groups of heads, where there are
+    such."""
+    with suppress(MhaVizError):  # the files are gone: the drawing stays
+        of_files = facts(page.model)
+        if of_files is not None and of_files.weights_only:
+            remark(
+                "Weights only: the parts of this model’s family are not known here, so norms, parts of a score, "
+                "switching heads off, predictions and the steps inside a head are not available."
+            )
+        shared = of_files.heads_per_key if of_files is not None else 1
+        if shared > 1:
+            joined = " and " if shared == 2 else " to "
+            heads = range(0, page.attention.heads, shared)
+            groups = [f"H{first}{joined}H{first + shared - 1}" for first in heads]
+            listed = ", ".join(groups[:LISTED]) + (", and so on," if len(groups) > LISTED else "")
+            remark(f"In each layer {listed} share a key and a value; their queries differ.")
+
+
+def show_measuring(page: PageReading) -> None:
+    """Show the progress of the study of this model over the built-in sentences, while one runs."""
+    if page.summary.is_measured:
+        return
+    study, error = page.study
+    if study is not None:
+        progress(study, lambda job: f"Measuring the roles of {plain(page.model.label)}: {done(job.fraction)}")
+    elif error is not None and not isinstance(error, Cancelled):  # who stopped it knows; others need not
+        complain(error)
+
+
+@guarded()
+def _on_measure() -> None:
+    """Measure the model on the page, or join the study under way."""
+    studies.start(model_of(address.url().where), sentences_given())

@@ -1,0 +1,100 @@
+"""The query and the key in every step, and the softmax of one row computed number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from mha_viz.app.widgets.parts import plain
+from mha_viz.attention.trace import Trace
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.numerals import decimal, percent
+
+LARGE = 30.0  # above it the largest score is subtracted, as programs do: e to the power of 30 has 14 digits
+
+
+class SoftmaxRow(NamedTuple):
+    """The softmax of one query, [key] each: ``products`` q · k, ``scores`` after the scaling, ``powers`` e to the power
+    of the score minus ``lowered``, 0 at masked positions, and ``shares``, which sum to 1."""
+
+    products: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
+    lowered: float
+    powers: npt.NDArray[np.float64]
+    shares: npt.NDArray[np.float64]
+
+
+def softmax_row(trace: Trace, head: int, query: int, divided: bool) -> SoftmaxRow:
+    """Return the softmax of a row step by step; without the division by √d_k if not ``divided``."""
+    products = trace.scores[head, query].astype(np.float64)
+    scores = products * trace.scaling if divided else products
+    is_open = ~trace.mask[query]
+    largest = float(scores[is_open].max())
+    lowered = largest if largest > LARGE else 0.0
+    powers = np.where(is_open, np.exp(np.where(is_open, scores, lowered) - lowered), 0)
+    return SoftmaxRow(products, scores, lowered, powers, powers / powers.sum())
+
+
+def softmax_table(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], divided: bool) -> str:
+    """Return the row as a Markdown table: the given ``tokens`` one by one, all others together, and the sum."""
+    row = softmax_row(trace, head, query, divided)
+    scaling = r"÷ $\sqrt{d_k}$" if trace.divides else f"× {trace.scaling:.3g}"
+    power = "$e^{s - " + f"{row.lowered:.1f}" + "}$" if row.lowered else "$e^s$"
+    columns = ["to", "q · k", *([f"s: {scaling}"] if divided else []), f"power {power}", "share"]
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)]]
+    for token in tokens:
+        name = plain(trace.text.tokens[token].drawn[:24])
+        cells = [f"{name}", decimal(row.products[token]), decimal(row.scores[token])]
+        if trace.mask[query, token]:
+            cells[1:] = ["masked", "−∞"]
+        shown = [*(cells if divided else cells[:2]), _power(row.powers[token]), percent(row.shares[token])]
+        lines.append([f"**{cell}**" for cell in shown] if token == key else shown)
+    between = [""] * (len(columns) - 3)
+    left = sorted(set(range(trace.n)) - set(tokens))
+    if left:
+        lines.append([f"{len(left)} more", *between, _power(row.powers[left].sum()), percent(row.shares[left].sum())])
+    lines.append(["**sum**", *between, f"**{_power(row.powers.sum())}**", f"**{percent(row.shares.sum())}**"])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def row_table(trace: Trace, head: int, query: int, divided: bool, about: Mapping[str, str]) -> Table:
+    """Return the same numbers unrounded, for every token; no score and power at masked positions."""
+    row = softmax_row(trace, head, query, divided)
+    columns = ("key_index", "key_token", "q_k", "score", "lowered_by", "power", "share")
+    rows = []
+    for at, token in enumerate(trace.text.tokens):
+        score = None if trace.mask[query, at] else float(row.scores[at])
+        rest = (row.lowered, float(row.powers[at]), float(row.shares[at]))
+        rows.append((at, token.drawn, float(row.products[at]), score, *rest))
+    return Table(columns, tuple(rows), dict(about))
+
+
+def _power(value: float) -> str:
+    return decimal(value, 3) if value < 1000 else f"{value:,.0f}"
+
+
+def show_marked(trace: Trace, head: int, query: int, key: int, tokens: Sequence[int], theme: Theme) -> None:
+    """Show the text with the query and the key marked, above every step."""
+    ring = {query: ("query", theme.heads[1]), key: ("key", theme.heads[0])}
+    if query == key:
+        ring = {query: ("query and key", theme.heads[1])}
+    words = "".join(_word(token, trace.text.tokens[token].drawn[:24], ring.get(token)) for token in tokens)
+    weight = percent(float(trace.weights[head, query, key]))
+    ends = [escape(trace.text.tokens[token].drawn[:24]) for token in (query, key)]
+    st.html(
+        f'<p class="inside-held" aria-label="The pinned words">{words}'
+        f"<span>“{ends[0]}” → “{ends[1]}”: {weight}</span></p>"
+    )
+
+
+def _word(token: int, text: str, ring: tuple[str, str] | None) -> str:
+    if ring is None:
+        return f'<bdi data-token="{token}">{escape(text)}</bdi> '
+    name, colour = ring
+    return f'<b data-token="{token}" style="border-color: {colour}"><bdi>{escape(text)}</bdi><small>{name}</small></b> '

@@ -1,0 +1,170 @@
+"""What the block costs: a calculator with the sizes of the paper beside those of the model on the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import NamedTuple
+
+import streamlit as st
+
+from mha_viz.analysis.costs import PAPER, Costs, costs
+from mha_viz.app.url import address
+from mha_viz.app.widgets.bound import UrlChanges, bound
+from mha_viz.app.widgets.download_panel import PageChart
+from mha_viz.app.widgets.parts import complain, plain, say_unused
+from mha_viz.attention import Attention
+from mha_viz.attention.trace import Trace
+from mha_viz.errors import SettingError
+from mha_viz.figures.charts.text_table import text_table
+from mha_viz.figures.drawing.table import Table
+from mha_viz.models.getting import catalog
+
+FIRST = (*PAPER, 64)  # d_model, h, n
+MOST = 10**15 - 1  # what a browser's number type and a link can hold
+
+
+def show_costs(attention: Attention, d_model: int) -> list[PageChart]:
+    """Show the calculator. ``d_model`` is that of the model on the page, 0 if unknown. Returns the table as a chart."""
+    st.markdown("## What it costs")
+    left, right = st.columns([4, 7], gap="large")
+    with left:
+        chosen = _settings_in_url()
+        _inputs(chosen)
+        try:
+            cost = costs(*chosen)
+        except SettingError as error:
+            complain(error)
+            cost = None
+        st.markdown(
+            r"With $d_k = d_{\text{model}} / h$ parameters and multiply-adds do not depend on the number of heads "
+            "([Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)); the memory for the weights, "
+            r"h · n · n, grows with it. Biases, as in BERT, add $4 \, d_{\text{model}}$ parameters to the paper’s "
+            r"$4 \, d_{\text{model}}^2$."
+        )
+    columns = _columns(cost, attention, d_model)
+    if columns:
+        with right:
+            _table(columns)
+    return [_chart(columns)] if columns else []
+
+
+def is_like_the_paper_s(trace: Trace) -> bool:
+    """Return True if each head has its own keys and values and d_k = d_model / h, as the numbers of the table
+    assume."""
+    return trace.key_heads == trace.heads and trace.heads * trace.d_k == trace.d_model
+
+
+def _settings_in_url() -> tuple[int, int, int]:
+    """Return d_model, h and n from the URL, or else from the paper."""
+    number = r"(-?\d{1,15})"
+    given = address.now().get("costs", "")
+    match = re.fullmatch(f"{number},{number},{number}", given, re.ASCII)
+    if not match:
+        say_unused([f"costs={given[:20]}"] if given else [])
+        return FIRST
+    d_model, heads, n = map(int, match.groups())
+    return d_model, heads, n
+
+
+def _inputs(chosen: tuple[int, int, int]) -> None:
+    labels = {"d_model": r"$d_{\text{model}}$", "h": "heads h", "n": "tokens n"}
+    with st.container(horizontal=True):
+        for (name, label), value in zip(labels.items(), chosen, strict=True):
+            bound(st.number_input, label, "costs", value, change=_costs, key=f"costs_{name}", step=1, width=140)
+
+
+def _costs(_: int | None) -> UrlChanges:
+    """Return the one parameter of the three fields."""
+    wanted = [st.session_state[f"costs_{name}"] for name in ("d_model", "h", "n")]
+    numbers = tuple(max(-MOST, min(MOST, int(number or 0))) for number in wanted)
+    return {"costs": None if numbers == FIRST else ",".join(map(str, numbers))}
+
+
+class CostRow(NamedTuple):
+    """A row of the table: what it states, in Markdown and for a picture, and which cost."""
+
+    words: str
+    drawn: str
+    tell: Callable[[Costs], str]
+    is_bold: bool = False
+
+
+ROWS = (
+    CostRow(
+        r"$d_{\text{model}}$, h, n",
+        "d<sub>model</sub>, h, n",
+        lambda c: f"{c.d_model:,}, {c.heads:,}, {c.n:,}",
+    ),
+    CostRow(r"$d_k = d_{\text{model}} / h$", "d<sub>k</sub> = d<sub>model</sub> / h", lambda c: f"{c.d_k:,}", True),
+    CostRow(
+        "parameters: $W_Q$, $W_K$, $W_V$, $W_O$",
+        "parameters: W<sub>Q</sub>, W<sub>K</sub>, W<sub>V</sub>, W<sub>O</sub>",
+        lambda c: f"{c.parameters:,}",
+        True,
+    ),
+    CostRow("parameters with biases", "parameters with biases", lambda c: f"{c.with_biases:,}"),
+    CostRow(
+        "multiply-adds: $x W_Q$, $x W_K$, $x W_V$, and $W_O$",
+        "multiply-adds: x W<sub>Q</sub>, x W<sub>K</sub>, x W<sub>V</sub>, and W<sub>O</sub>",
+        lambda c: f"{c.projections:,}",
+    ),
+    CostRow("multiply-adds: $q k^\\top$ and $A v$", "multiply-adds: q · k and A v", lambda c: f"{c.products:,}"),
+    CostRow("multiply-adds in total", "multiply-adds in total", lambda c: f"{c.multiply_adds:,}", True),
+    CostRow("memory: parameters with biases", "memory: parameters with biases", lambda c: _memory(c.parameter_bytes)),
+    CostRow(
+        "memory: q, k, v, concatenation, output",
+        "memory: q, k, v, concatenation, output",
+        lambda c: _memory(c.vector_bytes),
+    ),
+    CostRow("memory: weights, h · n · n", "memory: weights, h · n · n", lambda c: _memory(c.weight_bytes), True),
+)
+NUMBERS = (
+    *("d_model", "heads", "n", "d_k", "parameters", "with_biases", "projections", "products", "multiply_adds"),
+    *("parameter_bytes", "vector_bytes", "weight_bytes"),
+)  # a field of Costs, the column name in files
+
+
+def _columns(cost: Costs | None, attention: Attention, d_model: int) -> dict[str, Costs]:
+    """Return the columns of the table by name."""
+    columns = {"your numbers": cost} if cost else {}
+    if cost and cost.heads > 1:
+        columns["the same with one head"] = costs(cost.d_model, 1, cost.n)
+    if d_model and d_model % attention.heads == 0:
+        label = next((m.label for m in catalog.offered() if m.name == attention.model), attention.model[-40:])
+        columns[f"{label}, this text"] = costs(d_model, attention.heads, len(attention.text))
+    return columns
+
+
+def _table(columns: Mapping[str, Costs]) -> None:
+    head = ["one layer, float32", *map(plain, columns)]
+    lines = [
+        [row.words, *(f"**{row.tell(cost)}**" if row.is_bold else row.tell(cost) for cost in columns.values())]
+        for row in ROWS
+    ]
+    rule = ["---", *("---:" for _ in columns)]
+    with st.container(key="wide_inside_costs"):
+        st.markdown("\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)))
+
+
+def _chart(columns: Mapping[str, Costs]) -> PageChart:
+    """Return the table as a picture and as numbers."""
+    names = [escape(name) for name in columns]
+    cells = [[row.tell(cost) for cost in columns.values()] for row in ROWS]
+    about = "One layer of attention, float32 (Vaswani et al. 2017, section 3.2.2)."
+    rows = tuple((name, *(getattr(cost, number) for number in NUMBERS)) for name, cost in columns.items())
+    return PageChart(
+        "What one layer of attention costs",
+        "costs",
+        lambda theme: text_table([row.drawn for row in ROWS], names, cells, theme),
+        about,
+        lambda: Table(("of", *NUMBERS), rows, {"caption": about}),
+    )
+
+
+def _memory(count: int) -> str:
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count} B"

@@ -1,0 +1,229 @@
+"""The Inside a head page: the block as a map, the open step, and what the block costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.app.inside import calculator
+from mha_viz.app.inside.by_hand import show_marked
+from mha_viz.app.inside.step_parts import OpenStep
+from mha_viz.app.inside.steps import STEPS, steps_of
+from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url import address
+from mha_viz.app.url.address import Url
+from mha_viz.app.widgets import download_panel, inference, request
+from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
+from mha_viz.app.widgets.components import apply_style, block, follow
+from mha_viz.app.widgets.download_panel import PageChart
+from mha_viz.app.widgets.inference import PageReading
+from mha_viz.app.widgets.parts import (
+    complain,
+    control_number,
+    entitle,
+    guarded,
+    quoted,
+    say_complaint,
+    say_unused,
+    sent,
+    theme,
+    whole,
+)
+from mha_viz.app.widgets.request import refused
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.trace import Trace
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.charts.inside import in_view
+from mha_viz.figures.layout.caption import both, reading
+from mha_viz.quotes import shortened
+
+COST = "cost"  # no step is open: the calculator follows the map directly
+
+
+def show_steps(what: Url) -> None:
+    """Show the page for the request in the URL."""
+    apply_style("inside")
+    say_complaint()
+    if refused(what.where, "the steps inside a head are shown"):
+        return
+    page = inference.read_whole_model(what)
+    if page is None:
+        return
+    attention = page.attention
+    inference.say_cut(page)
+    inference.say_unknown(attention)
+    head = request.linked_head(what, attention, "inside_a_head")
+    entitle(f"Inside {head}", quoted(what.sentence))
+    d_model = page.model.d_model
+    try:
+        trace: Trace = _by_its_model(page, verbs.trace, head.layer)
+    except MhaVizError as error:
+        complain(error)
+        charts = []
+    else:
+        d_model = trace.d_model if calculator.is_like_the_paper_s(trace) else 0
+        charts = _inside(page, trace, head)
+    below_the_step = st.container()
+    costs = calculator.show_costs(attention, d_model)
+    with below_the_step if charts else st.container():
+        download_panel.of_charts([*charts, *costs])
+
+
+def _inside(page: PageReading, trace: Trace, head: Head) -> list[PageChart]:
+    """Show the map of the block and the open step. Returns the step's charts."""
+    attention = page.attention
+    query, key = _pair(page, head)
+    step = in_link("step", (*steps_of(trace), COST), r".*\D.*") or next(iter(STEPS))  # a number is a training's step
+    _map(trace, head, step)
+    choices = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with choices:
+        _choices(attention, head, query, key)
+    if step == COST:
+        return []
+    tokens = in_view(trace, head.head, query, key)
+    with choices:
+        show_marked(trace, head.head, query, key, tokens, theme())
+    about = _about(attention, head, query, key)
+    code, parts = _code(attention, head, query), partial(_by_its_model, page, verbs.score_parts, head, query)
+    is_divided = in_link("divide", ("no",), ".+") != "no"
+    opened = OpenStep(step, trace, head.head, query, key, tokens, is_divided, theme(), about, code, parts)
+    with st.container(key="inside_step"):
+        apply_style("inside_step", {"#open": f'[class*="_of_{step}"]'})
+        text = STEPS[step].show(opened)
+        follow(tokens, theme().heads[2])
+    with text:
+        _onward(step, trace)
+    return opened.charts
+
+
+def _code(attention: Attention, head: Head, query: int) -> str:
+    """Return the Python code that computes the numbers of this page."""
+    text = attention.text
+    typed = f"{text.text!r}, {text.pair!r}" if text.pair else repr(text.text)
+    return (
+        f"import mha_viz as mv\n\nt = mv.load({attention.model!r}).trace({typed}, layer={head.layer})\n"
+        f"t.weights[{head.head}, {query}]  # and t.x, t.before_turn, t.q, t.k, t.v, t.scores, t.context, t.output\n"
+    )
+
+
+def _about(attention: Attention, head: Head, query: int, key: int) -> str:
+    """Return what the charts of this page show, for their captions."""
+    words = [f"{name} “{shortened(attention.text.tokens[t].drawn, 30)}” (token {t})" for name, t in
+             (("query", query), ("key", key))]  # fmt: skip
+    return f"{both(head)} of {reading(attention)}, {', '.join(words)}."
+
+
+def _by_its_model(page: PageReading, verb: Callable[..., Any], *of: Any) -> Any:
+    """Return what the model whose reading is on the page answers about it. Raises what the encoder raises."""
+    future = model_service().cached(verb, page.whole_request, *of)
+    return inference.wait(future, f"Opening {page.model.label}…")
+
+
+# ---- What is asked for ----------------------------------------------------------------------------------
+
+
+def _pair(page: PageReading, head: Head) -> tuple[int, int]:
+    """Return query and key: those of the URL, or else those that Explore holds or begins with, or else the head's
+    strongest link."""
+    n, given = len(page.attention.text), page.url.parameters
+    odd = [f"{name}={given[name][:20]}" for name in ("q", "k") if name in given and _token(given[name], n) is None]
+    begin = None if page.url.where.head else page.begin.pin
+    pin = re.fullmatch(r"(?:q(\d{1,4}))?(?:k(\d{1,4}))?", given.get("pin") or begin or "", re.ASCII)
+    held = pin.groups() if pin else (None, None)
+    odd += [f"pin={given['pin']}"] if "pin" in given and any(t and _token(t, n) is None for t in held) else []
+    say_unused(odd, "the strongest link")
+    tokens = ((_token(given.get(name), n), _token(pinned, n)) for name, pinned in zip("qk", held, strict=True))
+    query, key = (pinned if linked is None else linked for linked, pinned in tokens)
+    return strongest(page.attention, head, query, key)
+
+
+def strongest(attention: Attention, head: Head, query: int | None, key: int | None) -> tuple[int, int]:
+    """Return the pair of ordinary tokens with the largest weight, keeping ``query`` or ``key`` if given; two different
+    tokens if the text has two."""
+    ordinary = np.logical_not(attention.text.special)
+    weights = attention[head] * (ordinary[:, None] & ordinary[None, :]) + 1e-9
+    weights = weights * np.where(np.eye(len(weights)), 1e-4, 1)
+    if query is not None:
+        weights = weights * (np.arange(len(weights)) == query)[:, None]
+    if key is not None:
+        weights = weights * (np.arange(len(weights)) == key)[None, :]
+    link = divmod(int(weights.argmax()), len(weights))
+    return link
+
+
+def _token(value: str | None, n: int) -> int | None:
+    return int(value) if value and re.fullmatch(r"\d{1,4}", value, re.ASCII) and int(value) < n else None
+
+
+# ---- Controls -------------------------------------------------------------------------------------------
+
+
+def _choices(attention: Attention, head: Head, query: int, key: int) -> None:
+    """Show the controls for layer, query and key. The URL is the state, so that Back and links move the controls
+    too."""
+    tokens = attention.text.tokens
+    labels = [f"{i}  {token.drawn[:24]}" for i, token in enumerate(tokens)]
+    bound(
+        st.selectbox, "Layer", "head", head.layer, range(attention.layers), key="inside_layer", width=76, required=True,
+        change=lambda layer: _open_head(Head(layer, head.head)),
+    )  # fmt: skip
+    for name, label, token in (("q", "Query", query), ("k", "Key", key)):
+        bound(
+            st.selectbox, label, name, token, range(len(tokens)), key=f"inside_{name}", width=150, required=True,
+            change=lambda _: _hold_tokens(), format_func=labels.__getitem__,
+        )  # fmt: skip
+
+
+def _open_head(head: Head) -> UrlChanges:
+    """Return the parameters that open another head at the same two tokens, so that only the head changes."""
+    return {"head": str(head), "on": None, **_hold_tokens()}
+
+
+def _hold_tokens() -> dict[str, str]:
+    held = {name: control_number(f"inside_{name}") for name in ("q", "k")}
+    return {name: str(token) for name, token in held.items() if token is not None}
+
+
+def _map(trace: Trace, head: Head, step: str) -> None:
+    """Show the block: the open step, and controls for every other step and head of the layer."""
+    content = {
+        "steps": [
+            {"name": name, "label": f"{i}  {one.label}", "shape": one.shape(trace), "inside": one.inside}
+            for i, (name, one) in enumerate(steps_of(trace).items(), 1)
+        ],
+        "step": step,
+        "heads": [theme().heads[i % len(theme().heads)] for i in range(trace.heads)],
+        "head": head.head,
+    }
+    block(content, "inside_map", _on_step, _on_chip)
+
+
+@guarded()
+def _on_step() -> None:
+    step = sent("inside_map", "step")
+    if isinstance(step, str) and step in STEPS:
+        address.go(step=step)
+
+
+@guarded()
+def _on_chip() -> None:
+    layer, chosen = control_number("inside_layer"), whole(sent("inside_map", "head"))
+    if layer is not None and chosen is not None and 0 <= chosen < 1000:
+        address.go(**_open_head(Head(layer, chosen)))
+
+
+def _onward(step: str, trace: Trace) -> None:
+    names = list(steps_of(trace))
+    at = names.index(step)
+    with st.container(horizontal=True):
+        for way, to in (("back", at - 1), ("on", at + 1)):  # the same buttons at every step: the keyboard stays
+            if 0 <= to < len(names):
+                title = STEPS[names[to]].label.replace("_k", "ₖ")
+                words = f"← {title}" if way == "back" else f"{title} →"
+                st.button(words, key=f"inside_{way}", on_click=address.go, kwargs={"step": names[to]})

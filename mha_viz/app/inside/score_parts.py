@@ -1,0 +1,115 @@
+"""Why the query looks at the key: the parts of their score, in a sentence, as bars, and their pairs."""
+
+from __future__ import annotations
+
+from functools import partial
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.app.inside.step_parts import OpenStep, chart
+from mha_viz.app.url import address
+from mha_viz.app.widgets.parts import remark
+from mha_viz.attention import Head
+from mha_viz.attention.parts import HEADS, ScoreParts
+from mha_viz.errors import ModelUnsupported
+from mha_viz.figures.charts import score_parts as draw
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.layout.caption import both
+from mha_viz.numerals import decimal
+
+REASONS = 3  # pairs of parts in the sentence
+
+
+def why(o: OpenStep, below: Any) -> None:
+    """Show below the charts of scores why the query looks at the key, if the query sees it, or, while the pointer is on
+    another key that is drawn, at that one, and the pairs of parts; or why this model's scores cannot be taken apart."""
+    if o.score_parts is None or o.trace.mask[o.query, o.key]:
+        return
+    try:
+        keys = tuple(sorted({o.key, *(token for token in o.tokens if not o.trace.mask[o.query, token])}))
+        of_keys = dict(zip(keys, o.score_parts(keys), strict=True))
+    except ModelUnsupported as error:
+        with below:
+            remark(error.problem)
+        return
+    parts = of_keys[o.key]
+    names = [
+        both(Head.parse(name)) if group == HEADS else name
+        for name, group in zip(parts.names, parts.groups, strict=True)
+    ]
+    with below:
+        for each in (_sentence, _bars):
+            st.html(f'<div class="inside-each">{"".join(each(o, one, names) for one in of_keys.values())}</div>')
+    alt = "What makes this score, by query and key"
+    o.charts.append(o.make_chart("why", alt, lambda theme: draw.sides(parts, names, theme)))
+    with below, st.expander("Part by part"):
+        alt = "What each pair of parts adds to the score"
+        draw_pairs, table = partial(draw.pairs, parts, names), partial(_table, parts, o.about)
+        chart(st.container(), o, "pairs", alt, draw_pairs, table)
+
+
+def _table(parts: ScoreParts, about: str) -> Table:
+    """Return a row for each pair of parts."""
+    table = parts.table()
+    return Table(tuple(table.columns), tuple(table.itertuples(index=False, name=None)), {"caption": about})
+
+
+def _sentence(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+    """Return the pairs of parts that raise the score most, and the score; an earlier head opens at a click."""
+    above = parts.above_mean
+    order = np.argsort(-above, axis=None, kind="stable")[:REASONS]
+    largest = [(int(row), int(column)) for row, column in zip(*np.unravel_index(order, above.shape), strict=True)]
+    query, key = (f"“<bdi>{escape(o.trace.text.tokens[token].drawn[:24])}</bdi>”" for token in (o.query, parts.key))
+    reasons = [
+        f"{_link(o, parts, a, names)}{f' of {query}' * first} meets {_link(o, parts, b, names)}"
+        f"{f' of {key}' * first} (<b>+{decimal(above[a, b])}</b>: {decimal(parts.values[a, b])}, mean "
+        f"{decimal(parts.means[a, b])})"
+        for first, (a, b) in zip((True, False, False), largest, strict=False)
+        if above[a, b] > 0
+    ]
+    because = f"because {', '.join(reasons)}" if reasons else "although nothing raises this score"
+    total = float(above.sum())
+    mean = decimal(parts.score - total)
+    return (
+        f'<p class="inside-why"{_shown_for(o, parts)}><b>{query} → {key}</b> {because}. The score is '
+        f"<b>{decimal(parts.score)}</b>, mean {mean} over the keys in sight: each list adds up to the difference, "
+        f"<b>{decimal(total)}</b>.</p>"
+    )
+
+
+def _bars(o: OpenStep, parts: ScoreParts, names: list[str]) -> str:
+    """Return the chart ``draw.sides`` as two tables, one of which for each key that is drawn costs little."""
+    tables = []
+    for title, listed in draw.listed(parts, names):
+        values = [part.above_mean for part in listed]
+        low, whole = min(0.0, *values), (max(0.0, *values) - min(0.0, *values)) or 1.0
+        rows = "".join(
+            f'<tr title="{decimal(part.value)}, mean {decimal(part.mean)}"><th>{escape(part.name)}</th>'
+            f"<td>{decimal(value)}</td><td>{_bar(o, value, low, whole)}</td></tr>"
+            for part, value in zip(listed, values, strict=True)
+        )
+        tables.append(f"<table><caption>{title}</caption>{rows}</table>")
+    return f'<div class="inside-sides"{_shown_for(o, parts)}>{"".join(tables)}</div>'
+
+
+def _bar(o: OpenStep, value: float, low: float, whole: float) -> str:
+    """Return a bar from 0 to a value, on a line ``whole`` long that begins at ``low``."""
+    sides = f"left: {100 * (min(value, 0) - low) / whole:.1f}%; width: {100 * abs(value) / whole:.1f}%"
+    return f'<i style="{sides}; background: {draw.signed(value, o.theme)}"></i>'
+
+
+def _shown_for(o: OpenStep, parts: ScoreParts) -> str:
+    """Return which key an element is about; the page shows it while the pointer is on that key, the held one's else."""
+    return f' data-key="{parts.key}"{" data-held" if parts.key == o.key else " hidden"}'
+
+
+def _link(o: OpenStep, parts: ScoreParts, at: int, names: list[str]) -> str:
+    if parts.groups[at] != HEADS:
+        return escape(names[at])
+    here = {name: value for name, value in address.now().items() if name not in ("on", "pin")}
+    link = escape(f"?{urlencode({**here, 'head': parts.names[at], 'q': o.query, 'k': parts.key})}")
+    return f'<a href="{link}" target="_self">{escape(names[at])}</a>'

@@ -1,0 +1,100 @@
+"""What the pages of all steps share: the open head and tokens, charts, shapes, and the note on tokens that are left
+out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.app.widgets.classroom import legible
+from mha_viz.app.widgets.download_panel import PageChart
+from mha_viz.app.widgets.parts import plain, remark
+from mha_viz.attention import Head
+from mha_viz.attention.parts import ScoreParts
+from mha_viz.attention.trace import Trace
+from mha_viz.figures.charts.plotly_settings import CONFIG
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.drawing.theme import Theme
+
+ONE_HEAD = "[Vaswani et al. 2017, section 3.2.1](https://arxiv.org/abs/1706.03762)"  # scaled dot-product attention
+ALL_HEADS = "[Vaswani et al. 2017, section 3.2.2](https://arxiv.org/abs/1706.03762)"  # multi-head attention
+
+
+@dataclass(frozen=True)
+class OpenStep:
+    """What is open on the page. ``step``: its name; ``tokens``: those that charts show; ``divided``: False leaves √d_k
+    out; ``about``: a sentence that describes it, for captions; ``code``: the Python that computes its numbers;
+    ``charts``: the charts that the step has drawn; ``score_parts``: gives the parts of the scores of the query with
+    some keys."""
+
+    step: str
+    trace: Trace
+    head: int
+    query: int
+    key: int
+    tokens: Sequence[int]
+    divided: bool
+    theme: Theme
+    about: str = ""
+    code: str = ""
+    score_parts: Callable[[tuple[int, ...]], tuple[ScoreParts, ...]] | None = None
+    charts: list[PageChart] = field(default_factory=list)
+
+    def word(self, token: int) -> str:
+        """Return a token in quotation marks, for Markdown."""
+        return f"“{plain(self.trace.text.tokens[token].drawn[:30])}”"
+
+    def make_chart(
+        self, name: str, alt: str, draw: Callable[[Theme], Any], table: Callable[[], Table] | None = None
+    ) -> PageChart:
+        """Make a chart of this head and text, to be downloaded."""
+        file = f"{Head(self.trace.layer, self.head)}-{name}"
+        return PageChart(alt, file, draw, self.about, table, self.code, self.trace.text.text)
+
+
+def halves() -> tuple[Any, Any]:
+    left, right = st.columns([4, 7], gap="large")
+    return left, right
+
+
+def more() -> Any:
+    """Return what a step says beyond its first sentences: folded, so that its picture is seen first."""
+    return st.expander("More")
+
+
+def chart(
+    where: Any,
+    o: OpenStep,
+    name: str,
+    alt: str,
+    draw: Callable[[Theme], Any],
+    table: Callable[[], Table] | None = None,
+) -> None:
+    """Draw a downloadable chart; ``table`` holds its numbers if it does not draw them all."""
+    figure = legible(draw(o.theme))
+    o.charts.append(o.make_chart(name, alt, draw, table))
+    with where, st.container(key=f"wide_inside_{name}_of_{o.step}"):
+        st.plotly_chart(
+            figure,
+            key=f"inside_{name}",
+            theme=None,
+            config={**CONFIG, "displayModeBar": False},
+            width="content" if figure.layout.width else "stretch",
+            alt=alt,
+        )
+
+
+def shapes(*shapes: str) -> None:
+    """Show a chain of shapes, from each to the next, as one line of type."""
+    st.html(f'<p class="inside-shapes">{" → ".join(f"<span>{shape}</span>" for shape in shapes)}</p>')
+
+
+def say_left_out(o: OpenStep) -> None:
+    if len(o.tokens) < o.trace.n:
+        remark(
+            f"Only {len(o.tokens)} of {o.trace.n} tokens are drawn: the query, the key, and those to which the query "
+            "gives most attention in this head."
+        )

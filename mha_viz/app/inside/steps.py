@@ -1,0 +1,58 @@
+"""The steps inside a head, in order: their names on the map, and the functions that draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from mha_viz.app.inside.step_parts import OpenStep
+from mha_viz.app.inside.to_output import concatenation, output, values
+from mha_viz.app.inside.to_weights import linear, mask, products, scale, softmax, vectors
+from mha_viz.app.inside.turned import turn
+from mha_viz.attention.trace import Trace
+
+
+def _always(_: Trace) -> bool:
+    return True
+
+
+class InsideStep(NamedTuple):
+    """One step: its name on the map, the shape of its result, whether each head computes it, the function that draws it
+    (which leaves the column of its text open for what follows), and whether a model has this step."""
+
+    label: str
+    shape: Callable[[Trace], str]
+    inside: bool
+    show: Callable[[OpenStep], Any]
+    done_by: Callable[[Trace], bool] = _always
+
+
+def _count_turned(t: Trace) -> str:
+    return f"{t.rotation.turned if t.rotation else 0} of {t.d_k}"
+
+
+def _sight(t: Trace) -> str:
+    """Return which tokens the mask leaves visible, in two or three words."""
+    return "a window" if t.windowed else "left to right" if t.masked else "none here"
+
+
+STEPS: Mapping[str, InsideStep] = MappingProxyType(
+    {
+        "x": InsideStep("x", lambda t: f"{t.n} × {t.d_model}", False, vectors),
+        "linear": InsideStep("Linear", lambda t: "W_Q  W_K  W_V", False, linear),
+        "turn": InsideStep("Rotate q, k", _count_turned, True, turn, lambda t: t.rotation is not None),
+        "products": InsideStep("q · k", lambda t: f"{t.d_k} products", True, products),
+        "scale": InsideStep("÷ √d_k", lambda t: f"√{t.d_k}" if t.divides else f"× {t.scaling:.2g}", True, scale),
+        "mask": InsideStep("Mask", lambda t: _sight(t), True, mask),
+        "softmax": InsideStep("Softmax", lambda t: f"{t.n} × {t.n}", True, softmax),
+        "values": InsideStep("× v", lambda t: f"{t.n} × {t.d_k}", True, values),
+        "concat": InsideStep("Concat", lambda t: f"{t.n} × {t.heads * t.d_k}", False, concatenation),
+        "output": InsideStep("Linear", lambda t: "W_O", False, output),
+    }
+)
+
+
+def steps_of(trace: Trace) -> dict[str, InsideStep]:
+    """Return the steps that the model takes, in order."""
+    return {name: step for name, step in STEPS.items() if step.done_by(trace)}

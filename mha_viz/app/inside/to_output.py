@@ -1,0 +1,122 @@
+"""The steps from the attention weights to the output, one function each, as in mha_viz.app.inside.to_weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.app.inside.step_parts import ALL_HEADS, OpenStep, chart, halves, more, say_left_out, shapes
+from mha_viz.app.widgets.parts import remark
+from mha_viz.figures.charts import inside as draw
+from mha_viz.numerals import percent, small
+
+KOBAYASHI = "[Kobayashi et al. 2020](https://arxiv.org/abs/2004.10102)"
+
+
+def values(o: OpenStep) -> Any:
+    t = o.trace
+    text, charts = halves()
+    row = t.weights[o.head, o.query]
+    top = int(row.argmax())
+    lengths = row * np.linalg.norm(t.v[o.head], axis=-1)
+    longest = int(lengths.argmax())
+    with text:
+        st.markdown(
+            r"""## The weights mix the values
+Each value, v = $x W_V$, is multiplied by its weight, and the rows are added up:
+
+$$\mathrm{head} = A\,v$$
+"""
+        )
+        shapes(f"A {t.n} × {t.n}", f"v {t.n} × {t.d_k}", f"A v {t.n} × {t.d_k}")
+    with text, more():
+        st.markdown(
+            f"""What a token hands over is not its x but its value; {o.word(o.query)} gives each its weight. The result
+is {t.d_k} numbers: a weighted mean of the values. The largest weight here is on {o.word(top)}
+({percent(row[top])}); the longest weighted value is that of {o.word(longest)}
+({percent(lengths[longest] / lengths.sum())} of their lengths). Queries and keys decide *where* a head looks, values
+decide *what* it takes from there.
+"""
+        )
+        say_left_out(o)
+        remark("Orange is above zero, blue below. Weight × v and the sum share one scale, v has its own.")
+    alt = "Weights, values, and weight times value"
+    chart(charts, o, "values", alt, lambda theme: draw.values(t, o.head, o.query, o.tokens, theme, o.key))
+    return text
+
+
+def concatenation(o: OpenStep) -> Any:
+    t = o.trace
+    text, charts = halves()
+    first = o.head * t.d_k
+    width = ", as wide as x was" if t.heads * t.d_k == t.d_model else f"; x had {t.d_model}"
+    with text:
+        st.markdown(
+            f"""## The heads side by side
+Each head has computed {t.d_k} numbers for {o.word(o.query)}. Nothing is mixed yet: each colour is one head.
+"""
+        )
+        shapes(f"{t.heads} heads × {t.n} × {t.d_k}", f"concatenation {t.n} × {t.heads * t.d_k}")
+    with text, more():
+        st.markdown(
+            f"""{t.heads} × {t.d_k} = {t.heads * t.d_k} numbers stand side by side{width}. Columns {first} to
+{first + t.d_k - 1} are head {o.head}'s. This is also where training makes heads differ: the gradient of a head comes
+back through its own columns and the rows of $W_O$ that multiply them.
+"""
+        )
+    alt = f"The outputs of {t.heads} heads side by side"
+    chart(charts, o, "concat", alt, lambda theme: draw.concatenation(t, o.head, o.query, theme))
+    return text
+
+
+def output(o: OpenStep) -> Any:
+    t = o.trace
+    length = float(np.linalg.norm(t.contribution(o.head)[o.query]))
+    entered = "not x, but what x was before it was normalised" if t.pre_norm else "in this model that is x"
+    text, charts = halves()
+    with text:
+        st.markdown(
+            r"""## $W_O$ mixes the outputs of the heads
+**The output is a sum with one term for each head.**
+
+$$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\,W_O = \sum_i \mathrm{head}_i W_O^{(i)}$$
+"""
+        )
+    with text, more():
+        st.markdown(
+            f"""The concatenation is multiplied by one last matrix ({ALL_HEADS}). Head {o.head} is multiplied only by
+its own {t.d_k} rows of $W_O$. For {o.word(o.query)} head {o.head} adds a vector of length {length:.2f}.
+
+All {t.heads} terms and the bias together differ from the output of the model itself by at most
+**{small(t.agreement.output)}**. Then what entered the layer is added (the residual connection): {entered}.
+"""
+        )
+        shapes(
+            f"concatenation {t.n} × {t.heads * t.d_k}",
+            f"W<sub>O</sub> {t.heads * t.d_k} × {t.d_model}",
+            f"out {t.n} × {t.d_model}",
+        )
+        st.markdown(
+            f"**A weight is not an effect.** A head may attend strongly to a token whose value vector is short. "
+            f"{KOBAYASHI} "
+            f"therefore measure the length of weight × v × $W_O$, the last chart. {_disagreement(o)}"
+        )
+        say_left_out(o)
+    chart(charts, o, "mixing", "W_O with the head’s rows framed", lambda theme: draw.mixing(t, o.head, theme))
+    added = "What each head adds to the output"
+    chart(charts, o, "contributions", added, lambda theme: draw.contributions(t, o.head, o.query, theme))
+    lengths = "Weights, and lengths of the weighted values"
+    here = (o.head, o.query, o.tokens, o.key)
+    chart(charts, o, "norms", lengths, lambda theme: draw.weights_and_norms(t, *here, theme))
+    return text
+
+
+def _disagreement(o: OpenStep) -> str:
+    """Return whether weight and length pick the same token in this row."""
+    weights, lengths = o.trace.weights[o.head, o.query], o.trace.norm_weighted(o.head)[o.query]
+    most, longest = int(weights.argmax()), int(lengths.argmax())
+    if most == longest:
+        return f"Both measures pick {o.word(most)} here."
+    return f"Here the largest weight is on {o.word(most)}, but the longest contribution comes from {o.word(longest)}."

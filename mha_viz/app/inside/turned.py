@@ -1,0 +1,92 @@
+"""The step that rotary positions add: queries and keys before and after the rotation by their positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.app.inside.step_parts import OpenStep, chart, halves, shapes
+from mha_viz.attention.rotary import Rotation
+from mha_viz.attention.trace import Trace
+from mha_viz.figures.charts import inside as draw
+from mha_viz.numerals import decimal
+
+ROTARY = "[Su et al. 2021, section 3.2.2](https://arxiv.org/abs/2104.09864)"
+
+
+def turn(o: OpenStep) -> Any:
+    t, rotation = o.trace, o.trace.rotation
+    assert rotation is not None  # other models have no such step
+    text, charts = halves()
+    with text:
+        st.markdown(
+            rf"""## Positions rotate q and k
+So far, q and k know nothing of position. In this model it enters here: numbers i and i + {_half(t)}
+of a query are taken as a point in a plane, which is **rotated about 0** by an angle that grows with the position m
+of the token, faster for small i and slower for large i:
+
+$$q'_i = q_i \cos m\theta_i - q_{{i+{_half(t)}}} \sin m\theta_i$$
+
+$$q'_{{i+{_half(t)}}} = q_i \sin m\theta_i + q_{{i+{_half(t)}}} \cos m\theta_i$$
+
+Keys are rotated in the same way ({ROTARY}), values are not.{_partly(t, rotation)}{_normed(rotation)}
+
+{_by_hand(o, rotation)}
+
+**Only the distance between them counts.** The product of a query rotated by m and a key rotated by n depends on
+m − n alone. {_score_unturned(o)} The last chart shows what this query and this key would score at other distances.
+"""
+        )
+        shapes(f"q, k {t.n} × {t.d_k}", f"q, k {t.n} × {t.d_k}, rotated")
+    alt = "q and k before and after their positions rotate them"
+    here = (o.head, o.query, o.key)
+    chart(charts, o, "turn", alt, lambda theme: draw.before_and_after(t, *here, theme))
+    far = "The score of this query and this key at every distance"
+    chart(charts, o, "distances", far, lambda theme: draw.distances(t, rotation, *here, theme))
+    return text
+
+
+def _half(t: Trace) -> int:
+    return t.rotation.turned // 2 if t.rotation else 0
+
+
+def _partly(t: Trace, rotation: Rotation) -> str:
+    if rotation.turned == t.d_k:
+        return ""
+    return (
+        f" Of the {t.d_k} numbers only the first {rotation.turned} are rotated; the others say nothing about positions."
+    )
+
+
+def _normed(rotation: Rotation) -> str:
+    if not rotation.has_norms:
+        return ""
+    whose = "the root mean square of all heads’" if rotation.is_joint else "its root mean square"
+    return (
+        f" Before that, this model divides every query and key by {whose} and multiplies its numbers by learned ones "
+        "(RMSNorm)."
+    )
+
+
+def _by_hand(o: OpenStep, rotation: Rotation) -> str:
+    """Return the rotation of the first pair of the query's numbers."""
+    half, before = _half(o.trace), o.trace.before_turn[0][o.head, o.query]
+    after, cos, sin = o.trace.q[o.head, o.query], rotation.cos[o.query, 0], rotation.sin[o.query, 0]
+    return (
+        f"For q of {o.word(o.query)}, at position {o.query}, and i = 0, cos is {decimal(cos, 3)} and sin "
+        f"{decimal(sin, 3)}: {decimal(before[0], 3)} × {decimal(cos, 3)} − {_factor(before[half])} × {_factor(sin)} = "
+        f"**{decimal(after[0], 3)}**."
+    )
+
+
+def _factor(number: float) -> str:
+    return decimal(number, 3) if number >= 0 else f"({decimal(number, 3)})"
+
+
+def _score_unturned(o: OpenStep) -> str:
+    q, k = (vectors[o.head, token] for vectors, token in zip(o.trace.before_turn, (o.query, o.key), strict=True))
+    score = float(o.trace.scores[o.head, o.query, o.key])
+    plain = float(np.dot(q, k))
+    return f"Here q · k would be {decimal(plain)} without the rotation; with it, it is **{decimal(score)}**."

@@ -1,0 +1,74 @@
+"""The same experiment with other seeds, beside the one on the stage: what is chance, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import streamlit as st
+
+from mha_viz.app.lab import settings, stage, trainings
+from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
+from mha_viz.app.widgets.parts import guarded
+from mha_viz.lab.lab import EXPERIMENTS, MOST_SEED
+from mha_viz.lab.record import Result, Settings
+
+PARAMETER = "beside"  # how many more seeds
+MORE = ("1", "2", "3")
+
+
+def others(result: Result) -> list[Settings]:
+    """Return the same settings with the next seeds, as many as the link asks for, if the experiment has seeds; none
+    while numbers are hidden."""
+    has_seeds = "seed" in EXPERIMENTS[result.settings.experiment].asks
+    count = int(in_link(PARAMETER, ("0", *MORE) if has_seeds else (), ".+") or 0)
+    return _list_next(result, count if stage.has_numbers() else 0)
+
+
+def _list_next(result: Result, count: int) -> list[Settings]:
+    seed = result.settings.seed
+    return [replace(result.settings, seed=(seed + more) % (MOST_SEED + 1)) for more in range(1, count + 1)]
+
+
+def show_side_by_side(result: Result, seeds: list[Settings], play: Callable[[Result, str], None]) -> None:
+    """Show what ``play`` draws of a result and of those with other seeds, each with a key of its own, or how far its
+    training is; on a phone below each other."""
+    busy = any(trainings.under_way(one) is not None for one in seeds)  # a visitor trains one at a time
+    for number, (place, one) in enumerate(zip(st.columns(len(seeds) + 1), (result.settings, *seeds), strict=True)):
+        done = result if number == 0 else trainings.result(one)
+        training = trainings.under_way(one)
+        with place:
+            st.markdown(f"**Seed {one.seed}**")
+            if done is not None:
+                play(done, f"lab_beside_{number}" if number else "")
+            elif training is not None:
+                settings.show_progress(training)
+            else:
+                st.button(
+                    f"Train seed {one.seed}", key=f"lab_train_{number}", disabled=busy, on_click=guarded()(_train),
+                    args=(one,),
+                )  # fmt: skip
+
+
+def choose_seeds(result: Result, seeds: list[Settings]) -> None:
+    """Show the control for the number of seeds. The first that is not there yet is trained at once."""
+    if "seed" not in EXPERIMENTS[result.settings.experiment].asks:
+        return
+
+    def change(chosen: str) -> UrlChanges:
+        missing = [one for one in _list_next(result, int(chosen)) if trainings.result(one) is None]
+        if missing:
+            _train(missing[0])
+        return {PARAMETER: chosen if chosen != "0" else None}
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("Seeds side by side", width="content")
+        bound(
+            st.segmented_control, "Seeds side by side", PARAMETER, str(len(seeds)), ["0", *MORE], change=change,
+            required=True, key="lab_beside", format_func=lambda more: str(int(more) + 1), label_visibility="collapsed",
+        )  # fmt: skip
+
+
+def _train(other: Settings) -> None:
+    if trainings.result(other) is None and trainings.under_way(other) is None:
+        trainings.start(other)

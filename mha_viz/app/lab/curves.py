@@ -1,0 +1,100 @@
+"""The charts of the training lab: of a result as a whole, and of one training at one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.app.service.caches import lasting
+from mha_viz.figures.charts import training as charts
+from mha_viz.figures.charts.training import TrainingCurve
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS
+from mha_viz.lab.record import Result, TrainingRun
+from mha_viz.lab.statements import pair_names, pairs
+from mha_viz.lab.tasks import CHANCE, TWO_RELATIONS
+
+CHARTS = 128  # cached charts; six of them show one training at one step
+
+
+class WholeChart(NamedTuple):
+    """A chart of a result as a whole: its title, and a function that draws it in the colours of a theme."""
+
+    title: str
+    draw: Callable[[Theme], Any]
+
+
+def of_the_run(result: Result) -> dict[str, WholeChart]:
+    """Return charts of the result as a whole, if it has several trainings or removes heads."""
+    drawn: dict[str, WholeChart] = {}
+    if result.settings.experiment in (COUNT, CUT):
+        labels = [str(arm.heads) if result.settings.experiment == COUNT else arm.label for arm in result.runs]
+        shares = np.array([[*arm.accuracy[-1], arm.both[-1]] for arm in result.runs])  # [training, label]
+        given = (labels, shares, (*TWO_RELATIONS.relations, "both"), CHANCE)
+        ordered = result.settings.experiment == COUNT
+        drawn["accuracies"] = WholeChart(
+            "Right answers of each training", lambda t: charts.accuracies(*given, t, ordered)
+        )
+    if result.removal is not None:
+        gone = result.removal
+        curves = partial(charts.removal_curves, gone.least, gone.most, gone.random)
+        drawn["removal"] = WholeChart("Right answers as heads are removed", curves)
+        drawn["importance"] = WholeChart(
+            "Importance of each head", partial(charts.importance_bars, gone.importance, gone.order)
+        )
+    return drawn
+
+
+# The charts of one training at one step, by their keys.
+CURVES: Mapping[str, tuple[Callable[[Result, TrainingRun], Sequence[TrainingCurve]], Mapping[str, Any]]] = {
+    "loss": (
+        lambda result, arm: [TrainingCurve(one.label, one.loss, i, one is arm) for i, one in enumerate(result.runs)],
+        {"log": True},
+    ),
+    "right": (
+        lambda result, arm: [
+            TrainingCurve(name, arm.accuracy[:, r], charts.RELATION_COLOURS[r], True)
+            for r, name in enumerate(EXPERIMENTS[result.settings.experiment].task.relations)
+        ],
+        {"bounds": (0, 1.04)},
+    ),
+    "norms": (lambda _, arm: [TrainingCurve(f"H{h}", arm.gradients[:, h], h) for h in range(arm.heads)], {"log": True}),
+    "weights": (lambda _, arm: _pairs(arm, arm.weight_cosines), {"bounds": (-1.05, 1.05)}),
+    "apart": (lambda _, arm: _pairs(arm, arm.divergence), {"bounds": (-0.02, 0.72)}),
+    "pulls": (lambda _, arm: _pairs(arm, arm.gradient_cosines), {"bounds": (-1.05, 1.05)}),
+}
+
+
+# The titles of these charts, in two rows.
+OF_THE_TRAINING = {
+    "loss": "**Loss**, nats, logarithmic",
+    "right": "**Right answers**",
+    "norms": "**Gradient norms**, logarithmic",
+}
+OF_TWO_HEADS = {
+    "weights": "**Weights**, cosine of pairs",
+    "apart": "**Attention**, divergence of pairs",
+    "pulls": "**Gradients**, cosine of pairs",
+}
+
+
+@lasting(CHARTS)
+def drawn(key: str, result: Result, arm: TrainingRun, at: int, theme: Theme) -> Any:
+    """Return a chart of a training at the recorded step number ``at``; cached, so callers must not change it."""
+    lines, how = CURVES[key]
+    return charts.curves([int(step) for step in arm.steps], lines(result, arm), at, theme, **how)
+
+
+def titles(arm: TrainingRun) -> dict[str, str]:
+    """Return the charts of a training, in order, with their titles; a single head has no others to be compared with."""
+    return OF_THE_TRAINING | (OF_TWO_HEADS if arm.heads > 1 else {})
+
+
+def _pairs(arm: TrainingRun, matrix: Any) -> list[TrainingCurve]:
+    """Return a faint curve for every two heads, as long as there are few enough to tell apart, and their mean."""
+    values = pairs(matrix)  # [step, pair]
+    each = [TrainingCurve(f"H{a} and H{b}", values[:, i]) for i, (a, b) in enumerate(pair_names(arm.heads))]
+    return [*(each if len(each) <= 60 else []), TrainingCurve("mean of all pairs", values.mean(axis=1), 0, True)]

@@ -1,0 +1,85 @@
+"""The downloads of a run: its heads at the step in view, side by side, and every chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mha_viz import figures as figure_api
+from mha_viz.app.lab import curves
+from mha_viz.app.widgets import download_panel
+from mha_viz.app.widgets.download_panel import Offer, PageChart
+from mha_viz.attention import Attention
+from mha_viz.figures import Figure
+from mha_viz.figures.charts import training
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.layout import Size
+from mha_viz.figures.layout.frames import alike
+from mha_viz.lab.record import Result, TrainingRun
+
+
+def show_downloads(result: Result, arm: TrainingRun, at: int, origin: str) -> None:
+    """Show the expander for the training ``arm`` of a result at the recorded step number ``at``."""
+    download_panel.of_charts(charts(result, arm, at, origin), [_heads(result, arm, at)])
+
+
+def charts(result: Result, arm: TrainingRun, at: int, origin: str) -> list[PageChart]:
+    """Return every chart of the run, in the order of the page."""
+    about = f"Experiment “{result.settings.experiment}”. {origin}"
+    of_arm = f"{about} Heads of {arm.label}; step {int(arm.steps[at]):,} is marked."
+    code = (  # that repeats the training
+        "from mha_viz.lab.experiments import run\nfrom mha_viz.lab.record import Settings\n\n"
+        f"result = run({result.settings!r})\n"
+        f"result.runs[{result.runs.index(arm)}].loss  # and .accuracy, .maps, .gradients\n"
+    )
+    made = [
+        PageChart(title, name, draw, about, None, code) for name, (title, draw) in curves.of_the_run(result).items()
+    ]
+    for name, title in curves.titles(arm).items():
+        draw = partial(curves.drawn, name, result, arm, at)
+        made.append(PageChart(title.replace("**", ""), f"lab-{name}", draw, of_arm, None, code))
+    return made + _of_the_player(arm, at, f"{about} Heads of {arm.label} at step {int(arm.steps[at]):,}.", code)
+
+
+def _of_the_player(arm: TrainingRun, at: int, about: str, code: str) -> list[PageChart]:
+    """Return the player's charts of the step in view, besides the heads: gradients, and how alike the heads are."""
+    norms, cosines = arm.gradients[at].tolist(), arm.gradient_cosines[at, 0].tolist()  # [head] each
+    rows = tuple((f"H{head}", *pair) for head, pair in enumerate(zip(norms, cosines, strict=True)))
+    table = Table(("head", "norm", "cosine_with_H0"), rows, {"caption": about})
+    draw = partial(training.gradients, arm.gradients[at])
+    made = [PageChart("Gradient at each head", "lab-gradients", draw, about, lambda: table, code)]
+    if arm.heads > 1:
+        for name, matrix in zip(
+            ("weights", "attention", "gradients"),
+            alike(arm.weight_cosines, arm.divergence, arm.gradient_cosines),
+            strict=True,
+        ):
+            draw = partial(training.likeness, matrix, at)
+            made.append(PageChart(f"How alike: {matrix.title}", f"lab-alike-{name}", draw, about, None, code))
+    return made
+
+
+def _heads(result: Result, arm: TrainingRun, at: int) -> Offer:
+    step = int(arm.steps[at])
+    name = f"heads-step-{step}"
+    attention = reading(result, arm, at)
+    panels = [(attention, head) for head in attention.every_head()]
+
+    def make(size: Size, **rows: Any) -> Figure:
+        options: Mapping[str, Any] = {name: getattr(size, name) for name in size.__dataclass_fields__}
+        return replace(figure_api.compare(panels, **rows, **options), name=name)
+
+    return Offer(f"Heads at step {step:,}", name, arm.heads * len(result.words) ** 2, make, None, arm.heads)
+
+
+def reading(result: Result, arm: TrainingRun, at: int) -> Attention:
+    """Return the maps of a recorded step as a reading with one layer; rows are rescaled to sum to 1 in spite of their
+    half precision."""
+    maps = arm.maps[at].astype(np.float64)
+    weights = (maps / maps.sum(axis=-1, keepdims=True)).astype(np.float32)
+    model = f"experiment {result.settings.experiment}, {arm.label}"
+    return Attention.from_tensors(weights[None], list(result.words), model=model, revision=f"step {int(arm.steps[at])}")

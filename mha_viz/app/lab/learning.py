@@ -1,0 +1,406 @@
+"""How the heads of the toy models got their roles, on the stage: every head's map of one sentence at each saved step of
+training, and behind *Numbers* the scores of all heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.app.lab import real, stage
+from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.service.caches import lasting
+from mha_viz.app.url import address
+from mha_viz.app.url.annotated import built_in
+from mha_viz.app.widgets import download_panel, navigation
+from mha_viz.app.widgets.bound import in_link
+from mha_viz.app.widgets.download_panel import PageChart
+from mha_viz.app.widgets.parts import complain, guarded, theme
+from mha_viz.attention import Head
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.figures.charts.role_map import score_curves
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.frames import Curves, Recording, Strip, frames, losses
+from mha_viz.files.assets import asset
+from mha_viz.lab import toy_maps
+from mha_viz.lab.jobs import RULE, SIGNS, describe_jobs
+from mha_viz.lab.predictions import Outcome, write_verdict
+from mha_viz.lab.record import Array
+from mha_viz.lab.tasks import BEFORE
+from mha_viz.lab.toy_maps import ToyMaps
+from mha_viz.models.getting import snapshots
+from mha_viz.numerals import counted, percent, weight
+
+TRAININGS = {toy_maps.TOY: "four questions", toy_maps.HIDDEN: "hidden words alone"}
+TRAINING, PARAMETER = "trained", "snapshot"  # parameters of the URL
+GAIN = 0.1  # the gain over the baseline at which a head counts as doing a task
+LONG = range(9, 14)  # the number of words of the sentence that is drawn
+
+
+class Skill(NamedTuple):
+    """A task that every head was measured on at every saved step: its name, and that of the simple rule."""
+
+    name: str
+    baseline: str
+
+
+class Toy(NamedTuple):
+    """A toy model as the stage shows it.
+
+    ``skills``: by their names in its history; ``places``: for each, the word that a word of the sentence should look
+    at; ``outcome``: what a training, by its name, shows; ``loss``: of which words it is; ``measured``: what the scores
+    are; ``off``: heads that are worth switching off; ``is_divided``: the best heads of the tasks are those that matter,
+    and are drawn large.
+    """
+
+    short: str
+    question: str
+    about: str
+    prediction: str
+    options: Mapping[str, str]
+    outcome: Callable[[str], Outcome]
+    skills: Mapping[str, Skill]
+    places: Callable[[], list[dict[int, int]]]
+    answer: str
+    source: str
+    trainings: Mapping[str, str]
+    loss: str = "loss"
+    measured: str = "right"
+    off: str = ""
+    is_divided: bool = False
+
+
+def show_toy(name: str, following: FollowingStep | None) -> None:
+    """Show the training of a toy model."""
+    toy = TOYS[name]
+    stage.ask(toy.short, toy.question)
+    guess = stage.ask_guess(name, toy.prediction, toy.options)
+    _show(name, guess, theme(), navigation.page("explore"), following)
+
+
+@st.fragment
+@guarded(complain)
+def _show(name: str, guess: str | None, colours: Theme, explore: Any, following: FollowingStep | None) -> None:
+    toy, model = TOYS[name], trained(name)
+    in_link(TRAINING, toy.trainings, ".+")
+    saved, step = snapshots.steps(asset(name)), step_in_view(name)
+    in_link(PARAMETER, [*map(str, saved)], r"\d+")
+    verdict = write_verdict(toy.options, toy.outcome(model), guess, jobs_on_maps(name, model))
+    stage.play(recorded(name, model, colours), saved.index(step), verdict, partial(_address, saved[0]), following)
+    if len(toy.trainings) > 1:
+        stage.variants(
+            "Trained on",
+            TRAINING,
+            model,
+            {m: f"{'trained ' if m == name else ''}on {w}" for m, w in toy.trainings.items()},
+            name,
+        )
+    stage.why(name, toy.answer, toy.source)
+    with st.container(horizontal=True):
+        if model == name:
+            parameters = {"model": f"{name}@{step}", "text": " ".join(toy_maps.shipped(name).words)}
+            st.page_link(explore, label=":primary[In Explore]", query_params=parameters)
+        if toy.off:
+            parameters = {"model": name, "text": " ".join(toy_maps.shipped(name).words), "off": toy.off}
+            st.page_link(explore, label=f":primary[Without {toy.off.replace('.', ' and ')}]", query_params=parameters)
+        st.page_link(navigation.page("roles"), label=":primary[Its roles]", query_params={"model": name})
+    real.show_real_heads(skill.name for skill in toy.skills.values())
+    if stage.has_numbers():
+        st.markdown("\n".join(_at_a_step(name, model, step)))
+        st.caption(RULE)
+        if len(toy.trainings) > 1:
+            st.markdown("\n".join(_at_the_end(name)))
+            st.caption("From: the first saved step after which the best head stays 10 points above the simple rule.")
+        drawn = {task: ("", _score_chart(name, model, task, step, colours)) for task in toy.skills}
+        stage.charts(drawn)
+        st.caption("All heads. Blue: the best at the end; dotted: the simple rule.")
+    download_panel.of_charts(charts(name))
+
+
+def charts(name: str) -> list[PageChart]:
+    """Return the scores of every head over a toy's training, with the step in the URL marked."""
+    model, step = trained(name), step_in_view(name)
+    about = f"Every head of {TOYS[name].trainings[model]} over its training; step {step:,} is marked."
+    return [
+        PageChart(f"Training: {skill.name}", f"training-{task}", partial(_score_chart, name, model, task, step), about)
+        for task, skill in TOYS[name].skills.items()
+    ]
+
+
+def step_in_view(toy: str) -> int:
+    """Return the training step in the URL; the first saved one unless the URL names another saved one."""
+    saved = snapshots.steps(asset(toy))
+    wanted = address.now().get(PARAMETER, "")
+    return int(wanted) if wanted in map(str, saved) else saved[0]
+
+
+def trained(name: str) -> str:
+    """Return the training of a toy that the URL asks for."""
+    wanted = address.now().get(TRAINING, "")
+    return wanted if wanted in TOYS[name].trainings else name
+
+
+def _address(first: int, step: int) -> dict[str, str | None]:
+    return {PARAMETER: None if step == first else str(step)}
+
+
+# ---- What is measured -----------------------------------------------------------------------------------------
+
+
+@cache
+def history(model: str) -> Any:
+    """Return every head's score at every saved step, on held-out sentences."""
+    import pandas as pd
+
+    return pd.read_csv(asset(f"{model}_history.csv"))
+
+
+def _history_of(model: str, task: str) -> Any:
+    table = history(model)
+    return table[table["task"] == task]
+
+
+def best(model: str, task: str, step: int | None = None) -> Any:
+    """Return the row of the best head for a task at this step, by default at the end."""
+    table = _history_of(model, task)
+    at_step = table[table["step"] == (table["step"].max() if step is None else step)]
+    return at_step.loc[at_step["accuracy"].idxmax()]
+
+
+def head_of(row: Any) -> Head:
+    """Return the head of a row of a history."""
+    return Head(int(row["layer"]), int(row["head"]))
+
+
+def since_step(model: str, task: str) -> int | None:
+    """Return the first saved step from which the best head of a task stays GAIN above the baseline; None if there is
+    none."""
+    by_step = _history_of(model, task).groupby("step")
+    gain = by_step["accuracy"].max() - by_step["baseline"].first()
+    below = gain.index[(gain < GAIN).to_numpy()]
+    later = gain.index[gain.index > below.max()] if len(below) else gain.index
+    return int(later[0]) if len(later) else None
+
+
+@lasting(6)
+def recorded(name: str, model: str, colours: Theme) -> Mapping[str, Any]:
+    """Return the data of all steps for the browser; cached, so callers must not change it."""
+    toy, shipped = TOYS[name], toy_maps.shipped(model)
+    trainings = [toy_maps.shipped(one) for one in toy.trainings]
+    count, steps, heads = len(shipped.words), shipped.steps.tolist(), _heads(shipped)
+    rows = [[best(model, task, step) for step in steps] for task in toy.skills]
+    recording = Recording(
+        key=model,
+        steps=steps,
+        words=shipped.words,
+        names=heads,
+        maps=shipped.maps.reshape(len(steps), len(heads), count, count),
+        relations=[skill.name for skill in toy.skills.values()],
+        asked=toy.about,
+        places=_marked_places(toy, count),
+        notes=[[f"{head_of(row)} {percent(row['accuracy'])}" for row in of_task] for of_task in rows],
+        curves=Curves(toy.loss, losses([one.loss for one in trainings], [*toy.trainings].index(model))),
+        strip=Strip(
+            "W_Q",
+            shipped.queries.reshape(len(steps), len(heads), -1),
+            max(float(np.abs(one.queries).max()) for one in trainings),
+        ),
+        large=_best_heads(name, model) if toy.is_divided else (),
+    )
+    return frames(recording, 0, colours)
+
+
+def _best_heads(name: str, model: str) -> list[int]:
+    """Return the best heads of all tasks at the end, by their places among all heads, in the order of tasks."""
+    heads = _heads(toy_maps.shipped(model))
+    return list(dict.fromkeys(heads.index(str(head_of(best(model, task)))) for task in TOYS[name].skills))
+
+
+def _heads(shipped: ToyMaps) -> list[str]:
+    return [str(Head(*place)) for place in np.ndindex(*shipped.maps.shape[1:3])]
+
+
+def _marked_places(toy: Toy, count: int) -> Array:
+    """Return the key that each mark on the maps stands on, [skill, query]; −1 where there is no mark."""
+    return np.array([[at.get(word, -1) for word in range(count)] for at in toy.places()])
+
+
+def jobs_on_maps(name: str, model: str) -> str:
+    """Say which head does which job on the maps of the last step: in one sentence, so as an example only; empty where
+    its signs mark too few words."""
+    shipped = toy_maps.shipped(model)
+    count, heads = len(shipped.words), _heads(shipped)
+    maps = shipped.maps[-1].reshape(len(heads), count, count)
+    jobs = describe_jobs(heads, maps, _marked_places(TOYS[name], count).T)
+    return f"On these maps: {jobs}" if jobs else ""
+
+
+def _score_chart(name: str, model: str, task: str, step: int, colours: Theme) -> Any:
+    words = TOYS[name].skills[task].name
+    return score_curves(_history_of(model, task), step, f"{words[:1].upper()}{words[1:]}", colours)
+
+
+def _at_a_step(name: str, model: str, step: int) -> list[str]:
+    """Return a table of the best head of each task at a step, beside the simple rule, and its weight in the
+    sentence."""
+    toy, shipped = TOYS[name], toy_maps.shipped(model)
+    maps = shipped.maps[shipped.steps.tolist().index(step)]  # [layer, head, query, key]
+    lines = [
+        f"| after {counted(step, 'step')} | best head | {toy.measured} | simple rule | its weight in the sentence |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for (task, skill), places in zip(toy.skills.items(), toy.places(), strict=True):
+        row = best(model, task, step)
+        query, key = max(places.items())
+        link = f"“{shipped.words[query]}” → “{shipped.words[key]}”: {weight(maps[(*head_of(row), query, key)])}"
+        score, rule = (percent(row[name]) for name in ("accuracy", "baseline"))
+        scored = f"**{score}** of {int(row['n']):,} | {skill.baseline} {rule}"
+        lines.append(f"| {skill.name} | {both(head_of(row))} | {scored} | {link} |")
+    return lines
+
+
+def _at_the_end(name: str) -> list[str]:
+    """Return a table of all trainings: per task the baseline and, for each, its best head at the end and the step since
+    when."""
+    toy = TOYS[name]
+    names = " | ".join(f"trained on {words}" for words in toy.trainings.values())
+    lines = [
+        f"| best head at the end | simple rule | {names} |",
+        f"| --- | --- {'| --- ' * len(toy.trainings)}|",
+    ]
+    for task, skill in toy.skills.items():
+        cells = [_final(model, task) for model in toy.trainings]
+        baseline = f"{skill.baseline} {percent(best(name, task)['baseline'])}"
+        lines.append(f"| **{skill.name}** | {baseline} | {' | '.join(cells)} |")
+    return lines
+
+
+def _final(model: str, task: str) -> str:
+    row, since = best(model, task), since_step(model, task)
+    when = "less than 10 points above the simple rule" if since is None else f"from step {since:,}"
+    return f"{both(head_of(row))} **{percent(row['accuracy'])}**, {when}"
+
+
+# ---- The sentence of the first toy ----------------------------------------------------------------------------
+
+
+class Drawn(NamedTuple):
+    """The sentence of the maps, and for each task two of its words: from, to."""
+
+    sentence: Sentence
+    pairs: dict[str, tuple[int, int]]
+
+
+@cache
+def drawn() -> Drawn:
+    """Return the first sentence of the built-in corpus that contains all three relations, the last two of them with
+    another noun in between."""
+    for sentence in built_in().sentences:
+        if len(sentence.forms) in LONG:
+            subject, pronoun = _subject(sentence), _pronoun(sentence)
+            if subject and pronoun:
+                before = (subject[1], subject[1] - 1)
+                pairs = {"previous_token": before, "verb_subject": subject, "pronoun_antecedent": pronoun}
+                return Drawn(sentence, pairs)
+    raise AssertionError("the grammar no longer generates such a sentence")
+
+
+def _subject(sentence: Sentence) -> tuple[int, int] | None:
+    """Return a subject and its verb, with a noun between them."""
+    for place, word in enumerate(sentence.words):
+        verb = word.head if word.base == "nsubj" and word.upos == "NOUN" else None
+        if verb is not None and "NOUN" in [other.upos for other in sentence.words[place + 1 : verb]]:
+            return place, verb
+    return None
+
+
+def _pronoun(sentence: Sentence) -> tuple[int, int] | None:
+    """Return a pronoun and the noun that it refers to, which is not the nearest noun."""
+    nouns = [place for place, word in enumerate(sentence.words) if word.upos == "NOUN"]
+    for mention in sentence.mentions:
+        if sentence.words[mention.word].upos == "PRON":
+            meant = {one.word for one in sentence.mentions if one.chain == mention.chain}
+            earlier = [noun for noun in nouns if noun < mention.word]
+            if meant & set(earlier) and earlier[-1] not in meant:
+                return mention.word, max(meant & set(earlier))
+    return None
+
+
+# ---- The two toys ---------------------------------------------------------------------------------------------
+
+
+def _divided(model: str) -> Outcome:
+    """Return whether the best heads of what a training learned are different ones."""
+    learned = [task for task in TOYS[toy_maps.TOY].skills if since_step(model, task) is not None]
+    heads = {head_of(best(model, task)) for task in learned}
+    signs = dict(zip(TOYS[toy_maps.TOY].skills, SIGNS, strict=True))
+    jobs = [f"{signs[task]} {head_of(best(model, task))}" for task in learned]
+    option = "divided" if len(heads) == len(learned) else "shared"
+    return Outcome(option, f"most often right on new sentences: {', '.join(jobs)}")
+
+
+def _repeated() -> list[dict[int, int]]:
+    """Of repeated words: the one before, and what followed this word before."""
+    words = toy_maps.shipped(toy_maps.REPEATER).words
+    period = words.index(words[0], 1)
+    return [
+        {word: word - 1 for word in range(1, len(words))},
+        {word: word - period + 1 for word in range(period, len(words))},
+    ]
+
+
+def _layers(model: str) -> Outcome:
+    """Return the layer of the head that is best at continuing what is repeated."""
+    return Outcome("first" if best(model, "induction")["layer"] == 0 else "second")
+
+
+TOYS: Mapping[str, Toy] = MappingProxyType(
+    {
+        toy_maps.TOY: Toy(
+            short="Roles appear",
+            question="Which roles do heads learn by themselves?",
+            about="It reads simple English.",
+            prediction="Nobody tells a head what to do. In the end …",
+            options={"divided": "the work is divided among heads", "shared": "one head does it all"},
+            outcome=_divided,
+            skills={
+                "previous_token": Skill(BEFORE, "a word at random"),
+                "verb_subject": Skill("a subject’s verb", "best fixed offset"),
+                "pronoun_antecedent": Skill("who a pronoun refers to", "nearest candidate"),
+            },
+            places=lambda: [dict([pair]) for pair in drawn().pairs.values()],
+            answer="Asked four questions (which word is hidden, which came before, who a pronoun refers to, what "
+            "a subject does), different heads take on different questions. Asked the first alone, from the same "
+            "start, a head still finds the word before and the verb by itself, but none finds the pronoun’s noun.",
+            source="Both trainings of the toy, at each saved step, measured on sentences never used for training.",
+            trainings=TRAININGS,
+            loss="loss, hidden words",
+            is_divided=True,
+        ),
+        toy_maps.REPEATER: Toy(
+            short="Two layers",
+            question="How do heads of two layers work together?",
+            about="A model with two layers learns to continue repeated words.",
+            prediction="Which layer finds what came next last time?",
+            options={"first": "the first layer finds it", "second": "the second layer finds it"},
+            outcome=_layers,
+            skills={
+                "previous": Skill(BEFORE, "chance"),
+                "induction": Skill("what followed this word last time", "chance"),
+            },
+            places=_repeated,
+            answer="Heads of one layer work side by side on the same x; a layer is fed what the layer before it put "
+            "out. Here heads of the first layer bring each word the word before it, and with that a head of the second "
+            "finds what comes next.",
+            source="Olsson et al. 2022, *In-context Learning and Induction Heads*.",
+            trainings={toy_maps.REPEATER: "repeated words"},
+            measured="mean weight",
+            off="L0H0.L0H3",  # both look at the word before: without one the answer stays, without both it is lost
+        ),
+    }
+)

@@ -1,0 +1,49 @@
+"""The settings of a run as a parameter of a link."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from mha_viz.lab.lab import EXPERIMENTS
+from mha_viz.lab.record import Settings
+
+DEFAULT = "default"  # the whole parameter, of the default run
+_PARAMETERS = re.compile(r"(seed|heads|d_model|steps|weight)-(-?[0-9]{1,12}(?:\.[0-9]{1,8})?)", re.ASCII)
+
+
+def read(experiment: str, run: str | None) -> Settings:
+    """Return the settings in a link; missing or invalid values are replaced by the defaults."""
+    changes: dict[str, Any] = {
+        name: float(value) + 0.0 if name == "weight" else int(value)  # + 0.0 turns -0 into 0
+        for name, value in filter(None, _parts(experiment, run).values())
+    }
+    return replace(EXPERIMENTS[experiment].default, **changes)
+
+
+def unread(experiment: str, run: str | None) -> list[str]:
+    """Return the parts of the settings in a link that are none of the experiment."""
+    return [part for part, setting in _parts(experiment, run).items() if setting is None and part not in ("", DEFAULT)]
+
+
+def _parts(experiment: str, run: str | None) -> dict[str, tuple[str, str] | None]:
+    """Return the name and the value of each part; None for what is no setting of the experiment."""
+    parts = {part: _PARAMETERS.fullmatch(part) for part in (run or "").split("_and_")}
+    return {
+        part: (match[1], match[2])
+        if match and match[1] in EXPERIMENTS[experiment].asks and (match[1] == "weight" or "." not in match[2])
+        else None
+        for part, match in parts.items()
+    }
+
+
+def written(settings: Settings) -> str | None:
+    """Return the parameter ``run`` of a link: the settings that differ from the default run; None if none does."""
+    experiment = EXPERIMENTS[settings.experiment]
+    changed = [name for name in experiment.asks if getattr(settings, name) != getattr(experiment.default, name)]
+    return "_and_".join(f"{name}-{_plainly(getattr(settings, name))}" for name in changed) or None
+
+
+def _plainly(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.8f}".rstrip("0").rstrip(".")

@@ -1,0 +1,52 @@
+"""Questions about multi-head attention that no training answers, each with its answer, what shows it, and the
+source."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import NamedTuple
+
+import streamlit as st
+
+from mha_viz.app.lab import stage
+from mha_viz.app.url import address
+from mha_viz.app.widgets import navigation
+from mha_viz.app.widgets.parts import formulas, theme
+from mha_viz.figures.layout.parallel import parallel
+from mha_viz.files.assets import asset
+
+LAYERS = "Are layers parallel"  # the question that has a drawing
+
+
+class QuizQuestion(NamedTuple):
+    """One question; ``see`` names the experiment that ``page`` shows at ``parameters``."""
+
+    question: str
+    see: str
+    page: str
+    parameters: dict[str, str]
+    answer: str
+    source: str
+
+
+@cache
+def questions() -> tuple[QuizQuestion, ...]:
+    """Return all questions."""
+    return tuple(QuizQuestion(**entry) for entry in json.loads(asset("questions.json").read_text("utf-8")))
+
+
+def show_questions() -> None:
+    """Show all questions, each closed until somebody asks."""
+    st.markdown("### More")
+    for question in questions():
+        with st.expander(formulas(question.question)):
+            if question.question.startswith(LAYERS):
+                stage.show_drawings(parallel(theme()))
+            st.markdown(f"{formulas(question.answer)}  \n*{formulas(question.source)}*")
+            label = f":primary[**→ {formulas(question.see)}**]"
+            if question.page == "why heads differ":  # a link to the open page would leave the address bar unchanged
+                changes = dict(stage.another(question.parameters["experiment"]))
+                st.button(label, key=f"to_{question.see}", type="tertiary", on_click=address.go, kwargs=changes)
+            else:
+                st.page_link(navigation.page(question.page), label=label, query_params=question.parameters)

@@ -1,0 +1,301 @@
+"""An experiment of the training lab: its heads on the stage, step by step, and behind *Numbers* its settings, what is
+stated of the run, and its curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.app.lab import curves, downloads, real, stage, trainings
+from mha_viz.app.lab.beside import choose_seeds, others, show_side_by_side
+from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.service.caches import lasting
+from mha_viz.app.widgets.bound import in_link
+from mha_viz.app.widgets.parts import PERCENT, complain, formulas, guarded, plain, remark
+from mha_viz.figures.drawing.marks import Drawing
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.figures.layout import answers
+from mha_viz.figures.layout.frames import (
+    Curves,
+    Flow,
+    PlayedCurve,
+    RecordedRow,
+    Recording,
+    Strip,
+    alike,
+    frames,
+    losses,
+)
+from mha_viz.lab import lab
+from mha_viz.lab.jobs import RULE
+from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, OUTPUT, limits
+from mha_viz.lab.record import Array, Result, Settings, TrainingRun
+from mha_viz.lab.statements import Statement
+from mha_viz.numerals import percent
+
+RECORDINGS = 16  # cached data for the browser, 0.1 to 0.4 MB each
+SLICES = (
+    r"The gradient of head $i$ is $\partial L/\partial\,\mathrm{out} \cdot W_O^{(i)\top}$; only the second factor is "
+    r"its own. *Weights*: all of a head, its slice of $W_O$ included. *Gradients*: of the loss without a penalty; "
+    r"cosines over $W_Q$, $W_K$, $W_V$."
+)
+
+# What is drawn in the answers of some experiments.
+DRAWN: Mapping[str, Callable[[Theme], Sequence[Drawing]]] = MappingProxyType(
+    {OUTPUT: answers.gradients, CUT: answers.widths, COUNT: real.two_heads}
+)
+
+
+def in_words(settings: Settings) -> str:
+    """Return the settings that an experiment uses, as a sentence part."""
+    names = {"heads": "h", "weight": "λ"}
+    named = [
+        f"{names.get(name, name)} = {getattr(settings, name):,g}" for name in EXPERIMENTS[settings.experiment].asks
+    ]
+    return ", ".join(named)
+
+
+@st.fragment
+@guarded(complain)
+def show_result(result: Result, guess: str | None, theme: Theme, following: FollowingStep | None) -> None:
+    """Show the heads of a result at one step, and its numbers if they are asked for."""
+    arm = _arm(result)
+    steps = [str(int(step)) for step in arm.steps]
+    wanted = in_link("step", steps, r"\d+")
+    at = steps.index(wanted) if wanted else 0
+    gone = in_link("removed", [str(n) for n in range(1, arm.heads + 1)] if result.removal else (), ".+")
+    if gone:
+        at = len(steps) - 1 + int(gone)
+    number = next(number for number, one in enumerate(result.runs) if one is arm)
+
+    seeds = others(result)
+    below = None if stage.has_numbers() else _find_other_start(result)
+    together = (result, *filter(None, map(trainings.result, seeds)))
+
+    def play(shown: Result, follows: str = "") -> None:
+        has_numbers = stage.has_numbers() and not seeds
+        if below is None:
+            arms = tuple(one.runs[number] for one in together)
+            recorded = _recorded(shown, shown.runs[number], theme, has_numbers, arms)
+            verdict = lab.compared(guess, shown, number)
+        else:
+            recorded, verdict = _in_two_rows(shown, below, theme), lab.compared_with_below(guess, shown, below)
+        stage.play(
+            {**recorded, "beside": bool(seeds)},
+            at,
+            verdict,
+            partial(_address, shown.settings.experiment, int(arm.steps[-1])),
+            None if follows else following,
+            follows,
+        )
+
+    if stage.has_numbers():
+        choose_seeds(result, seeds)
+    if seeds:
+        show_side_by_side(result, seeds, play)
+    else:
+        play(result)
+    experiment = EXPERIMENTS[result.settings.experiment]
+    real.show_real_heads(experiment.task.relations)
+    _choose_arm(result, number)
+    drawn = DRAWN.get(result.settings.experiment)
+    stage.why(result.settings.experiment, experiment.answer, experiment.source, drawn(theme) if drawn else ())
+    at = min(at, len(steps) - 1)
+    if stage.has_numbers():
+        _numbers(result, arm, at, theme)
+    downloads.show_downloads(result, arm, at, _origin(result))
+
+
+def _address(experiment: str, last: int, step: int) -> dict[str, str | None]:
+    """Return the parameters for a step, beside whose it is, because other pages have steps too; those after the last
+    are removed heads."""
+    if not step:
+        return {"step": None, "removed": None}
+    removed = str(step - last) if step > last else None
+    return {"experiment": experiment, "step": str(min(step, last)), "removed": removed}
+
+
+def _numbers(result: Result, arm: TrainingRun, at: int, theme: Theme) -> None:
+    """Show what is stated of the run, the charts that compare its trainings, and its curves at a recorded step."""
+    st.caption(formulas(plain(_origin(result))))
+    for note in limits(result.settings):
+        remark(note)
+    stated = EXPERIMENTS[result.settings.experiment].statements(result)
+    for number, place in enumerate(st.columns(2, gap="large")):
+        with place:
+            for statement in stated[number::2]:
+                _say(statement)
+    if (lab.marked_places(result) >= 0).any():
+        st.caption(RULE)
+    whole = curves.of_the_run(result)
+    stage.charts({key: (f"**{chart.title}**", chart.draw(theme)) for key, chart in whole.items()})
+    if "accuracies" in whole:
+        _costs(result)
+    st.markdown(SLICES)
+    titles = curves.titles(arm)
+    stage.charts({key: (title, curves.drawn(key, result, arm, at, theme)) for key, title in titles.items()})
+
+
+def _origin(result: Result) -> str:
+    stored = result is lab.stored(result.settings.experiment)
+    return f"{'Default run, saved with the app' if stored else 'Run on this server'}: {in_words(result.settings)}."
+
+
+def _say(statement: Statement) -> None:
+    answer = "Yes." if statement.yes else "No."
+    usual = "yes" if statement.usual else "no"
+    odd = f" *Unusual: in the default run the answer is {usual}.*" if statement.surprising else ""
+    colour = "orange" if odd else "primary"
+    st.markdown(
+        f"**{formulas(plain(statement.question))}** **:{colour}[{answer}]**{odd}  \n"
+        f"{formulas(plain(statement.evidence))}"
+    )
+
+
+def _costs(result: Result) -> None:
+    import pandas as pd
+
+    rows = [
+        {
+            "layer": arm.label,
+            "d_k": result.settings.d_model // arm.heads,
+            "parameters": arm.parameters,
+            "multiply-adds": arm.multiply_adds,
+            "right": 100 * arm.right,
+            "loss": float(arm.loss[-1]),
+        }
+        for arm in result.runs
+    ]
+    formats = {"parameters": "localized", "multiply-adds": "localized", "right": PERCENT, "loss": "%.5f"}
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        width="stretch",
+        column_config={name: st.column_config.NumberColumn(format=f) for name, f in formats.items()},
+    )
+
+
+def _arm(result: Result) -> TrainingRun:
+    """Return the training whose heads are shown."""
+    numbers = [str(number) for number in range(len(result.runs))]
+    if len(numbers) == 1:
+        in_link("arm", (), ".+")
+        return result.runs[0]
+    return result.runs[int(in_link("arm", numbers, ".+") or _usual(result))]
+
+
+def _usual(result: Result) -> str:
+    return str(EXPERIMENTS[result.settings.experiment].shown)
+
+
+def _choose_arm(result: Result, number: int) -> None:
+    """Show the control for the training whose heads are shown, if there are several."""
+    if len(result.runs) > 1:
+        names = {str(at): arm.label for at, arm in enumerate(result.runs)}
+        stage.variants("Heads of", "arm", str(number), names, _usual(result))
+
+
+def _find_other_start(result: Result) -> Result | None:
+    """Return the result that is played below this one, of another start; None if there is none yet."""
+    name = EXPERIMENTS[result.settings.experiment].below
+    if not name:
+        return None
+    settings = replace(result.settings, experiment=name)
+    return lab.stored(name) if settings == EXPERIMENTS[name].default else trainings.result(settings)
+
+
+@lasting(RECORDINGS)
+def _in_two_rows(result: Result, below: Result, theme: Theme) -> Mapping[str, Any]:
+    """Return the data of two trainings of one sentence at the same steps, for the browser to play as one; cached:
+    callers must not change it."""
+    results = (result, below)
+    runs = tuple(one.runs[0] for one in results)
+    first, second = (_recording(one, one.runs[0], False, runs) for one in results)
+    assert first.strip
+    assert second.strip
+    rows = [
+        RecordedRow(
+            EXPERIMENTS[one.settings.experiment].short,
+            [percent(share) for share in one.runs[0].accuracy.mean(axis=1)],
+            is_dashed=one is result,
+        )
+        for one in results
+    ]
+    curves = [line for one in results for line in losses([one.runs[0].loss], 0, [run.loss for run in runs])]
+    recording = first._replace(
+        key=f"{first.key}|{second.key}",
+        names=[*first.names, *second.names],
+        maps=np.concatenate([first.maps, second.maps], axis=1),
+        strip=first.strip._replace(numbers=np.concatenate([first.strip.numbers, second.strip.numbers], axis=1)),
+        notes=[[], []],
+        curves=Curves("loss", [line._replace(is_dashed=row.is_dashed) for line, row in zip(curves, rows, strict=True)]),
+        rows=rows,
+    )
+    return frames(recording, 0, theme)
+
+
+@lasting(RECORDINGS)
+def _recorded(
+    result: Result, arm: TrainingRun, theme: Theme, numbers: bool, together: tuple[TrainingRun, ...]
+) -> Mapping[str, Any]:
+    """Return the data of one training for the browser, on the scales of those that are shown ``together``; cached, so
+    callers must not change it."""
+    return frames(_recording(result, arm, numbers, together), 0, theme)
+
+
+def _recording(result: Result, arm: TrainingRun, numbers: bool, together: tuple[TrainingRun, ...]) -> Recording:
+    task = EXPERIMENTS[result.settings.experiment].task
+    removed = 0 if result.removal is None else arm.heads
+    last = int(arm.steps[-1])
+    largest = max(float(np.abs(run.queries).max()) for run in together)
+    of_each = [run.loss for run in result.runs]
+
+    def then(values: Array) -> Array:
+        """Return the values of the last step once more for each head that is removed after it."""
+        return np.concatenate([values, np.repeat(values[-1:], removed, axis=0)])
+
+    recording = Recording(
+        key=f"{result.settings}|{arm.label}|{numbers}|{largest}",
+        steps=[*arm.steps.tolist(), *range(last + 1, last + 1 + removed)],
+        words=result.words,
+        names=lab.names_of_heads(arm),
+        maps=then(arm.maps),
+        relations=task.letters,
+        asked=task.asked,
+        note=task.note,
+        places=lab.marked_places(result).T,
+        notes=[[percent(share) for share in shares] for shares in arm.accuracy.T],
+        curves=Curves("loss", losses(of_each, result.runs.index(arm), [run.loss for run in together])),
+        strip=Strip("W_Q", then(arm.queries), largest),
+    )
+    if result.removal is not None:
+        recording = recording._replace(**_removing(result, arm))
+    if numbers:
+        cosines = then(arm.gradient_cosines)
+        recording = recording._replace(
+            matrices=alike(then(arm.weight_cosines), then(arm.divergence), cosines) if arm.heads > 1 else (),
+            flow=Flow(then(arm.gradients), cosines[:, 0]),
+            flow_title="The gradient back to each head",
+            matrices_title="How alike the heads are",
+        )
+    return recording
+
+
+def _removing(result: Result, arm: TrainingRun) -> dict[str, Any]:
+    """After training, the heads go one by one, the least important first: the labels and the curve of right answers."""
+    removal = result.removal
+    assert removal is not None
+    counts = range(1, arm.heads + 1)
+    off = np.zeros((len(arm.steps) + arm.heads, arm.heads), bool)
+    for count in counts:
+        off[len(arm.steps) - 1 + count, removal.order[:count]] = True
+    after = [f"{count} removed: {percent(removal.least[count])} right" for count in counts]
+    right = np.concatenate([arm.accuracy.mean(axis=1), removal.least[1:]])
+    labels = [*(f"step {int(step):,}" for step in arm.steps), *after]
+    return {"off": off, "labels": labels, "curves": Curves("right answers", [PlayedCurve(right)])}

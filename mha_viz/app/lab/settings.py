@@ -1,0 +1,148 @@
+"""The settings of a run: the controls with an error message beside each, the estimate, Run, Stop and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.costs import divisors
+from mha_viz.app.lab import trainings
+from mha_viz.app.lab.link import DEFAULT, read, written
+from mha_viz.app.service.jobs import Job, queue_of
+from mha_viz.app.url import address
+from mha_viz.app.widgets.parts import complain, complain_later, formulas, guarded, remark
+from mha_viz.attention import is_number
+from mha_viz.errors import MhaVizError
+from mha_viz.lab import lab
+from mha_viz.lab.lab import EXPERIMENTS, MOST_HEADS, WIDTHS, SettingName, limits
+from mha_viz.lab.record import Settings
+from mha_viz.numerals import counted, done, duration
+
+LABELS: Mapping[SettingName, tuple[str, str]] = {
+    "weight": ("λ", "The weight of the penalty."),
+    "heads": ("Heads, h", "The number of heads must divide d_model: d_k = d_model / h."),
+    "d_model": ("d_model", "Width of each word’s vector."),
+    "steps": ("Steps", "Adam updates, each on 32 new sentences."),
+    "seed": ("Seed", "Sets the starting weights and the sentences; the same seed repeats the run."),
+}
+OF_THIS_RUN = ("run", "step", "removed", "arm")
+
+
+def show_settings(experiment: str, linked_settings: Settings) -> None:
+    """Show the settings with an error message beside each, and the button that runs them."""
+    running = trainings.under_way(linked_settings)
+    choices = _choices(linked_settings)
+    with st.container(border=True, key="lab_settings"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            values: dict[str, Any] = {
+                name: _control(name, linked_settings, choices) for name in EXPERIMENTS[experiment].asks
+            }
+            faults = lab.faults(replace(EXPERIMENTS[experiment].default, **values))
+            if running is None:
+                st.button(
+                    "Run", type="primary", key="lab_run", disabled=bool(faults), on_click=_start,
+                    args=(linked_settings,), help=None if faults else "Trains on this server.", width=92,
+                )  # fmt: skip
+        of_link = lab.faults(linked_settings)  # what is not among the choices
+        misfits = {name: of_link[name] for name in of_link if name in ("heads", "d_model")}
+        for error in (misfits | faults).values():
+            complain(error)
+        if not faults:
+            _foretell(replace(linked_settings, **values), linked_settings)
+        if running is not None:
+            show_progress(running)
+
+
+def _choices(linked_settings: Settings) -> Mapping[SettingName, Sequence[int]]:
+    """Return the values that d_model and the number of heads can have; a control with another value is set to the
+    nearest one."""
+    choices: dict[SettingName, Sequence[int]] = {"d_model": WIDTHS}
+    width = _set_nearest("d_model", linked_settings, WIDTHS)
+    if "heads" in EXPERIMENTS[linked_settings.experiment].asks:
+        choices["heads"] = divisors(width, 2, MOST_HEADS)
+        _set_nearest("heads", linked_settings, choices["heads"])
+    return choices
+
+
+def _set_nearest(name: SettingName, linked_settings: Settings, choices: Sequence[int]) -> int:
+    key = _key(name, linked_settings)
+    value = st.session_state.get(key, getattr(linked_settings, name))
+    number = int(value) if is_number(value) else 0  # a forged message can contain anything
+    st.session_state[key] = min(choices, key=lambda choice: abs(choice - number))
+    return int(st.session_state[key])
+
+
+def _control(name: SettingName, linked_settings: Settings, choices: Mapping[SettingName, Sequence[int]]) -> float:
+    label, explanation = LABELS[name]
+    place: dict[str, Any] = {"key": _key(name, linked_settings), "help": formulas(explanation), "width": 92}
+    if name in choices:
+        chosen: int = st.selectbox(formulas(label), choices[name], **place)
+        return chosen
+    step: dict[str, Any] = (
+        {"step": 0.1, "format": "%g"} if name == "weight" else {"step": 100 if name == "steps" else 1}
+    )
+    entered: float = st.number_input(formulas(label), value=getattr(linked_settings, name), **place, **step)
+    return entered
+
+
+def _foretell(typed: Settings, linked_settings: Settings) -> None:
+    """Say how long the run will take, and why it could not show what it is meant to show, if so."""
+    if _is_saved(typed):
+        st.caption("Saved run. Change a setting to train your own.")
+    else:
+        st.caption(f"Takes {duration(trainings.seconds(typed))} on this server.")
+    if typed != linked_settings:  # otherwise the result on the page states them
+        for note in limits(typed):
+            remark(note)
+
+
+def _is_saved(settings: Settings) -> bool:
+    """Return whether the run comes with the app, or this server has just done it: equal settings give equal numbers."""
+    return settings == EXPERIMENTS[settings.experiment].default or trainings.result(settings) is not None
+
+
+def _key(name: SettingName, linked_settings: Settings) -> str:
+    """Return the key of a control, which begins with the value in the URL and keeps what is entered until the URL
+    changes."""
+    run = written(linked_settings)
+    return f"lab_{linked_settings.experiment}_{name}" + (f"_{run}" if run else "")
+
+
+@guarded()
+def _start(linked_settings: Settings) -> None:
+    """Run the settings of the controls unless that run is saved, and write them into the URL."""
+    experiment = linked_settings.experiment
+    chosen = {name: st.session_state[_key(name, linked_settings)] for name in EXPERIMENTS[experiment].asks}
+    settings = read(experiment, written(replace(EXPERIMENTS[experiment].default, **chosen)))  # rounded as in a link
+    try:
+        if _is_saved(settings):
+            st.toast("This run is saved and is shown. Change the seed to train a new one.")
+        else:
+            trainings.start(settings)
+        address.go(**{**dict.fromkeys(OF_THIS_RUN), "experiment": experiment, "run": written(settings) or DEFAULT})
+    except MhaVizError as error:
+        complain_later(error)
+
+
+@st.fragment(run_every=0.5)
+@guarded(complain)
+def show_progress(training: Job) -> None:
+    """Show how far a training is, with the button that stops it; the page runs again when it has ended."""
+    if training.finished or training.left:
+        if training.error is not None and not training.left:
+            complain_later(training.error)
+        st.rerun()
+    training.look()
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    left.progress(training.fraction, text=_standing(training))
+    right.button("Stop", key="lab_stop", on_click=training.let_go, width="stretch")
+
+
+def _standing(training: Job) -> str:
+    first = queue_of(trainings.KIND).before(training)
+    if first:
+        return f"Waiting for {counted(first, 'training')} of other visitors"
+    return f"Training: {done(training.fraction)}" if training.fraction else "Training is starting"

@@ -1,0 +1,169 @@
+"""Small tasks: which of four heads does this? The correct answer is measured on the sentence that is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import streamlit as st
+
+from mha_viz.analysis.distance import entropy
+from mha_viz.app.lab import stage
+from mha_viz.app.lab.stage import FollowingStep
+from mha_viz.app.url import address
+from mha_viz.app.widgets import classroom, inference, navigation
+from mha_viz.app.widgets.bound import bound, in_link
+from mha_viz.app.widgets.parts import plain, theme
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.frames import Recording, frames
+from mha_viz.files.assets import asset
+from mha_viz.numerals import decimal
+from mha_viz.request import Request
+
+SCENE = "tasks"
+TASK, ANSWER = "task", "answer"  # of the URL
+MODEL = "minilm"
+Numbers = npt.NDArray[np.float64]
+
+
+class SmallTask(NamedTuple):
+    """A question about one sentence and four heads. ``measure`` is a name of MEASURES; ``link``, two words."""
+
+    task: str
+    text: str
+    heads: tuple[str, ...]
+    measure: str
+    link: tuple[str, ...] = ()
+
+
+class TaskMeasure(NamedTuple):
+    """What decides a task: one number per head, the larger the better, and its name."""
+
+    words: str
+    of: Callable[[Attention, SmallTask], Numbers]
+
+
+@cache
+def small_tasks() -> tuple[SmallTask, ...]:
+    """Return all tasks in order."""
+    entries = json.loads(asset("small_tasks.json").read_text("utf-8"))
+    return tuple(SmallTask(**{**entry, "heads": tuple(entry["heads"])}) for entry in entries)
+
+
+def show_small_tasks(_: str, after_all: FollowingStep | None) -> None:
+    """Show the open task, by default the first, on the stage, with a choice of the others."""
+    numbers = [str(number) for number in range(1, len(small_tasks()) + 1)]
+    number = in_link(TASK, numbers, ".+") or numbers[0]
+    task = small_tasks()[int(number) - 1]
+    stage.ask(f"Small task {number}", plain(task.task), has_switch=False)
+    bound(
+        st.pills, "Task", TASK, number, numbers, key="small_task", label_visibility="collapsed", required=True,
+        change=lambda task: {TASK: task, ANSWER: None},
+    )  # fmt: skip
+    later = str(int(number) + 1)
+    _open(task, FollowingStep(f"Task {later}", {TASK: later, ANSWER: None}) if later in numbers else after_all)
+
+
+def _open(task: SmallTask, following: FollowingStep | None) -> None:
+    attention = inference.try_read(Request(MODEL, task.text))
+    if attention is None:
+        return
+    words = attention.by_words()
+    wanted = in_link(ANSWER, task.heads, ".+") or None
+    with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
+        st.markdown("My answer:", width="content")
+        bound(
+            st.pills, "Your answer", ANSWER, wanted, task.heads, key="small_answer",
+            format_func=lambda name: both(Head.parse(name)), label_visibility="collapsed",
+        )  # fmt: skip
+    verdict = feedback(task, words, wanted) if wanted else ""
+    if wanted and address.in_class():
+        with classroom.answer():
+            st.markdown(plain(verdict))
+        verdict = ""
+    drawn = {**frames(_recording(task, words), 0, theme()), "verdict": verdict}
+    stage.show_player(drawn, "small_task_maps", following if wanted else None)
+    with st.container(horizontal=True):
+        for name in task.heads:
+            parameters = {"text": task.text, "model": MODEL, "head": name}
+            st.page_link(navigation.page("explore"), label=f":primary[{name} in Explore]", query_params=parameters)
+
+
+def _recording(task: SmallTask, words: Attention) -> Recording:
+    texts = [token.text for token in words.queries.tokens]
+    return Recording(
+        key=f"{words.key}|{','.join(task.heads)}",
+        steps=[0],
+        words=texts,
+        names=[both(Head.parse(name)) for name in task.heads],
+        maps=np.stack([words[name] for name in task.heads])[None],
+        relations=[],
+        places=np.empty((0, len(texts))),
+    )
+
+
+def feedback(task: SmallTask, words: Attention, answer: str) -> str:
+    """Return whether ``answer`` is right, with the number of each of the four heads, the largest first."""
+    measure = MEASURES[task.measure]
+    numbers = dict(zip(task.heads, measure.of(words, task).tolist(), strict=True))
+    ranked = sorted(numbers, key=lambda name: -numbers[name])
+    each = ", ".join(f"{name} {decimal(numbers[name])}" for name in ranked)
+    verdict = "You were right." if answer == ranked[0] else f"Not quite: it is {ranked[0]}."
+    return f"{verdict} {measure.words[:1].upper()}{measure.words[1:]}: {each}."
+
+
+# ---- Measures ------------------------------------------------------------------------------------------------
+
+
+def _maps(words: Attention, task: SmallTask) -> npt.NDArray[np.float32]:
+    return np.stack([words[name] for name in task.heads])  # [head, query, key]
+
+
+def _neighbour(offset: int) -> Callable[[Attention, SmallTask], Numbers]:
+    def weights(words: Attention, task: SmallTask) -> Numbers:
+        """Return [head]: the mean weight of a word on the one at ``offset``, without special tokens as queries or
+        keys."""
+        maps, inner = _maps(words, task), _ordinary(words)
+        pairs = [(query, query + offset) for query in inner if query + offset in inner]
+        queries, keys = zip(*pairs, strict=True)
+        means: Numbers = maps[:, queries, keys].mean(axis=1, dtype=np.float64)
+        return means
+
+    return weights
+
+
+def _average_first(words: Attention, task: SmallTask) -> Numbers:
+    means: Numbers = _maps(words, task)[:, _ordinary(words), 0].mean(axis=1, dtype=np.float64)
+    return means
+
+
+def _spread(words: Attention, task: SmallTask) -> Numbers:
+    means: Numbers = entropy(_maps(words, task)[:, _ordinary(words)].astype(np.float64)).mean(axis=1)
+    return means
+
+
+def _link(words: Attention, task: SmallTask) -> Numbers:
+    texts = [token.text for token in words.queries.tokens]
+    query, key = (texts.index(word) for word in task.link)
+    return _maps(words, task)[:, query, key].astype(np.float64)
+
+
+def _ordinary(words: Attention) -> list[int]:
+    return [place for place, special in enumerate(words.queries.special) if not special]
+
+
+MEASURES: Mapping[str, TaskMeasure] = MappingProxyType(
+    {
+        "previous": TaskMeasure("mean weight on the word before", _neighbour(-1)),
+        "next": TaskMeasure("mean weight on the next word", _neighbour(1)),
+        "first": TaskMeasure("mean weight on [CLS]", _average_first),
+        "spread": TaskMeasure("mean entropy of a row, in nats", _spread),
+        "link": TaskMeasure("weight from the first word to the second", _link),
+    }
+)

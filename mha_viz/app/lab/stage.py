@@ -1,0 +1,153 @@
+"""The stage of every training: its question, what a visitor expects, the heads as they learn, and what that showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from mha_viz.app.url import address
+from mha_viz.app.widgets import classroom
+from mha_viz.app.widgets.bound import UrlChanges, bound, in_link
+from mha_viz.app.widgets.components import player
+from mha_viz.app.widgets.parts import entitle, formulas, guarded, sent, show_drawing, whole
+from mha_viz.figures.drawing.marks import Drawing
+
+PLAYER = "lab_player"
+FEW = 4  # heads whose maps fit the low window of a projector as large as all else in class
+GUESS, NUMBERS = "guess", "numbers"  # parameters of the URL
+_PLAYS, _END = "lab_plays", "lab_end"  # in the session: how often an answer began to play; the last step in the URL
+
+
+class FollowingStep(NamedTuple):
+    """The step that follows what is on the stage: its title, and the parameters of the URL that open it."""
+
+    title: str
+    changes: UrlChanges
+
+
+def another(name: str, **more: str) -> UrlChanges:
+    """Return the parameters that open another scene: those of the one in view go."""
+    return {**dict.fromkeys(address.OF_A_SCENE), "experiment": name, **more}
+
+
+def ask(short: str, question: str, has_switch: bool = True) -> None:
+    """Show the question as the title, with the switch for all numbers where there are some."""
+    entitle("Why heads differ", short)
+    in_link(NUMBERS, ("0", "1"), ".+")
+    with st.container(key="lab_question", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"## {formulas(question)}", width="stretch")
+        if has_switch:
+            bound(st.toggle, "Numbers", NUMBERS, has_numbers(), change=_numbers, key="lab_numbers", width="content")
+
+
+def has_numbers() -> bool:
+    """Return whether numbers and settings are shown: where the URL says so, or asks for a run of its own."""
+    url = address.now()
+    return url.get(NUMBERS, "1" if "run" in url else "0") == "1"
+
+
+def _numbers(shown: bool) -> UrlChanges:
+    return {NUMBERS: "1" if shown else "0" if "run" in address.now() else None}
+
+
+def ask_guess(name: str, prediction: str, options: Mapping[str, str]) -> str | None:
+    """Ask what will happen; an answer begins to play. Returns the answer in the URL, one of the ``options``."""
+    guess = in_link(GUESS, options, ".+") or None
+    st.session_state.pop(_END, None)  # until it is drawn
+    with st.container(key="lab_guess", horizontal=True, vertical_alignment="center"):
+        st.markdown(formulas(prediction), width="content")
+        bound(
+            st.pills, "What do you expect?", GUESS, guess, list(options), change=_guessed, key=f"lab_guess_{name}",
+            format_func=lambda option: formulas(options[option]), label_visibility="collapsed", wrap=True,
+        )  # fmt: skip
+    return guess
+
+
+def _guessed(chosen: str | None) -> UrlChanges | None:
+    if chosen is None:  # a second click on the same answer
+        return None
+    st.session_state[_PLAYS] = st.session_state.get(_PLAYS, 0) + 1
+    return {GUESS: chosen, **st.session_state.get(_END, {})}  # where it ends: then nothing is added to the history
+
+
+def variants(label: str, name: str, value: str, names: Mapping[str, str], default: str) -> str:
+    """Choose among trainings of one experiment, by the parameter ``name``. Returns the key of ``names``."""
+    chosen: str | None = bound(
+        st.segmented_control, label, name, value, list(names), default=default, required=True, wrap=True,
+        key=f"lab_{name}_{'|'.join(names.values())}", format_func=names.__getitem__, label_visibility="collapsed",
+    )  # fmt: skip
+    return chosen or default
+
+
+def play(
+    recorded: Mapping[str, Any],
+    at: int,
+    verdict: str,
+    on_step: Callable[[int], Mapping[str, str | None]],
+    following: FollowingStep | None = None,
+    follows: str = "",
+) -> None:
+    """Draw a training with its recorded step number ``at`` in view. ``verdict`` is said when it has been seen to the
+    end, with the way to the ``following`` step; ``on_step``: the parameters of the URL for the step at which a visitor
+    stops. ``follows``: the key of a drawing that moves with the one on the stage."""
+    key = follows or PLAYER
+
+    @guarded()
+    def stopped() -> None:
+        step = whole(sent(key, "step"))
+        if step in recorded["steps"]:
+            address.go(**on_step(int(step or 0)))
+
+    st.session_state[_END] = dict(on_step(recorded["steps"][-1]))
+    plays = {"play": 0 if follows else st.session_state.get(_PLAYS, 0), "follows": bool(follows)}
+    has_many = len(recorded["heads"]) > FEW and not follows
+    with (
+        st.container(key=f"{follows}_stage" if follows else "lab_stage"),
+        st.container(key="lab_many") if has_many else nullcontext(),
+    ):
+        show_player({**recorded, **plays, "at": at, "verdict": verdict}, key, following, stopped)
+
+
+def show_player(
+    recorded: Mapping[str, Any], key: str, following: FollowingStep | None, stopped: Callable[[], None] = lambda: None
+) -> None:
+    """Draw what is recorded, with the way to the ``following`` step beside its verdict. ``stopped`` is called when a
+    visitor stops at a step."""
+
+    @guarded()
+    def go_on() -> None:
+        if following:
+            address.go(**following.changes)
+
+    player({**recorded, "next": following.title if following else ""}, key, stopped, go_on)
+
+
+def why(step: str, answer: str, source: str, drawings: Sequence[Drawing] = ()) -> None:
+    """Show the answer of the papers to a step, closed until somebody asks for it, under its drawings."""
+    with st.expander("Answer", key=f"answer_of_{step}"):
+        show_drawings(drawings)
+        st.markdown(f"{formulas(answer)}  \n*{formulas(source)}*")
+
+
+def show_drawings(drawings: Sequence[Drawing]) -> None:
+    """Show drawings beside each other, on a phone one below the other."""
+    for place, drawing in zip(st.columns(len(drawings)) if drawings else (), drawings, strict=True):
+        with place:
+            show_drawing(drawing, int(drawing.width))
+
+
+def charts(drawn: Mapping[str, tuple[str, Any]]) -> None:
+    """Show charts in rows of three: a title and the chart, by keys."""
+    from mha_viz.figures.charts.plotly_settings import CONFIG
+
+    rows = list(drawn.items())
+    for row in range(0, len(rows), 3):  # on a phone, one follows the other
+        for place, (key, (title, chart)) in zip(st.columns(3, gap="medium"), rows[row : row + 3], strict=False):
+            with place:
+                st.markdown(title)
+                alt = f"{title.replace('*', '')}, at each step"
+                figure = classroom.legible(chart)
+                st.plotly_chart(figure, key=f"lab_chart_{key}", theme=None, config=CONFIG, width="stretch", alt=alt)

@@ -1,0 +1,316 @@
+"""The card of one head: its roles, its profile, and the sentences where it is right most and least often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from math import isnan
+from typing import Any, Literal, NamedTuple
+
+import streamlit as st
+
+from mha_viz.analysis.chance import SYNTAX
+from mha_viz.analysis.corpus_why import WHY
+from mha_viz.analysis.findings import DOCUMENTS, EVERY, Finding
+from mha_viz.analysis.rules import RULES
+from mha_viz.analysis.shipped import HeadRecipe, find_recipes
+from mha_viz.analysis.syntax import Arc, Pointers, arcs
+from mha_viz.app.roles import link_groups, link_search, readable, score_rows, used
+from mha_viz.app.roles.overview import lines, recipes_of, show_found_by, weights_of
+from mha_viz.app.roles.relations import AS_CASES
+from mha_viz.app.roles.score_rows import ScoreRow
+from mha_viz.app.service import role_cases, studies
+from mha_viz.app.service.studies import Evidence
+from mha_viz.app.url import address
+from mha_viz.app.url.address import CaseInLink
+from mha_viz.app.url.annotated import built_in
+from mha_viz.app.widgets import navigation
+from mha_viz.app.widgets.classroom import legible
+from mha_viz.app.widgets.parts import PERCENT, complain, percentages, plain, remark, theme
+from mha_viz.app.widgets.study_progress import go_on, outcome
+from mha_viz.attention import Head
+from mha_viz.corpus.limits import name_sample
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.charts.plotly_settings import CONFIG
+from mha_viz.figures.charts.role_map import offsets, shares
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.glosses import labelled, link, linked, rule_plainly
+from mha_viz.figures.words.report_columns import capital
+from mha_viz.figures.words.role_words import DIRECTIONS, by_head
+from mha_viz.figures.words.use_words import is_used, no_more_in_words
+from mha_viz.models.getting import catalog
+from mha_viz.numerals import percent
+
+LISTED = 8  # relations
+SHOWN = 4  # sentences for and against, each
+BASELINES = {"best fixed offset": "offset", "rule by parts of speech": "pos", "best untrained head": "untrained"}
+DELIMITERS = {"cls": "[CLS]", "sep": "[SEP]", "both": "both", "punctuation": "punctuation"}
+
+
+class SentenceAnswers(NamedTuple):
+    """One sentence of the built-in corpus and the head's answers for a relation in it."""
+
+    number: int
+    arcs: tuple[Arc, ...]
+
+    @property
+    def right(self) -> int:
+        """How many answers are right."""
+        return sum(arc.right for arc in self.arcs)
+
+
+def show_head_card(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """Show the roles of one head, a line for each, whether they are used, a sentence, and the way to see it at work."""
+    with st.container(key="head_card"):
+        st.markdown(f"### {both(head)}")
+        findings = by_head(evidence.findings()).get(head, [])
+        if not findings:
+            st.markdown("No role was found for this head.")
+        effects = _rows(evidence, "used", head)
+        roles_in_use = [] if effects is None else [row for row in effects.itertuples() if is_used(row.used)]
+        lines(findings, {row.detail: row.measure for row in roles_in_use})
+        recipe = recipes_of(evidence).get(head)
+        if recipe:
+            why = _why_without_relation(evidence, recipe, findings)
+            st.markdown(f"{capital(plain(recipe.words(rule_plainly)))}.{why}")
+        show_found_by(evidence, head)
+        if effects is not None and not roles_in_use:
+            details = [*effects["detail"]]
+            which = f"{len(details)} relations" if len(details) > 1 else link(details[0]).partition(",")[0]
+            st.caption(no_more_in_words(plain(which), effects["measure"].iloc[0]))
+        case = None
+        if findings:
+            shown, _ = readable.readable_cases(model, evidence, head)
+            case = role_cases.right_case(model, evidence, head, shown)
+            readable.show_right_case(case)
+        parameters = {k: v for k, v in address.now().items() if k not in ("head", "on", "pin", "corpus")}
+        has_sentence = "text" in parameters  # of the visitor: otherwise one in which the head does it
+        there = {"head": str(head)} if has_sentence or case is None else case.parameters or {"head": str(head)}
+        explore = navigation.page("explore")
+        st.page_link(explore, label=":primary[Open in Explore]", query_params={**parameters, **there})
+
+
+def _why_without_relation(evidence: Evidence, recipe: HeadRecipe, findings: Iterable[Finding]) -> str:
+    """Return " Its relations, each ≤ 8.3% of words, hardly show.", of a head with a role of syntax whose recipe has no
+    rule of syntax; otherwise ""."""
+    relations, source = {one.detail for one in findings if one.role == SYNTAX}, evidence.source("syntax")
+    if not relations or source is None or any(RULES[part.rule].kind == SYNTAX for part in recipe.parts):
+        return ""
+    table = source.tables["syntax"]
+    cases = table.loc[(table["relation"] + " " + table["direction"]).isin(relations), "n"].max()
+    share = percent(cases / source.facts["counts"]["words"])
+    several = f"Its relations, each ≤\N{NO-BREAK SPACE}{share} of words, hardly show."
+    return f" {several if len(relations) > 1 else f'Its relation, {share} of words, hardly shows.'}"
+
+
+def show_numbers(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """Show all that was measured of one head: its patterns, its relations, and sentences for and against them."""
+    with st.container(border=True, key="head_numbers"):
+        st.markdown(f"### {both(head)} in full")
+        _patterns(evidence, head)
+        _found_by(evidence, head)
+        _show_where_recipe_is_from(evidence, head)
+        used.show_use(_rows(evidence, "used", head))
+        readable.show_sentences(model, evidence, head)
+        link_groups.show_link_groups(model, evidence, head)
+        link_search.show_link_search(model, evidence, head)
+        relation = _relations(evidence, head)
+        if relation is not None:
+            _sentences(model, head, evidence.profiles[0].heads().index(head), *relation)
+
+
+def _patterns(evidence: Evidence, head: Head) -> None:
+    position, delimiter, entropy = (_rows(evidence, name, head) for name in ("position", "delimiter", "entropy"))
+    if position is None or delimiter is None or entropy is None:
+        return
+    colours = theme()
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.markdown("**Where it looks**, in tokens from the token itself")
+        chart = offsets(position["mass"], position["share_of_maxima"], position["offset"].astype(int).tolist(), colours)
+        alt = f"Where {both(head)} looks: its mean weight by distance, in tokens from the token itself."
+        st.plotly_chart(legible(chart), key="card_offsets", theme=None, config=CONFIG, alt=alt)
+        before = position[position["offset"] == -1].iloc[0]
+        st.caption(
+            f"Within a word: {percent(before['rows_in_word'])} of the rows, {percent(before['mass_in_word'])} of the "
+            "weight on the previous token."
+        )
+    with right:
+        st.markdown("**Weight on delimiters**")
+        values = delimiter.iloc[0][list(DELIMITERS)].astype(float).tolist()
+        bars = shares(tuple(DELIMITERS.values()), values, colours)
+        alt = f"Weight of {both(head)} on delimiters."
+        st.plotly_chart(legible(bars), key="card_delimiters", theme=None, config=CONFIG, alt=alt)
+    line, untrained = entropy.iloc[0], rows_of_head(evidence.profiles[0].untrained.get("entropy"), head)
+    beside = "" if untrained is None else f"; with random weights {untrained.iloc[0]['normalised']:.2f}"
+    st.markdown(f"Entropy **{line['nats']:.2f}** nats, **{line['normalised']:.2f}** of the largest possible{beside}.")
+
+
+def _found_by(evidence: Evidence, head: Head) -> None:
+    """By what the head finds its keys, with intervals."""
+    rows = _rows(evidence, WHY, head)
+    if rows is not None:
+        st.markdown(f"**Attention depends on**, on {plain(name_sample(*rows[['corpus', EVERY]].iloc[0]))}")
+        shares = ["share", "low", "high"]
+        config = {name: st.column_config.NumberColumn(name, format=PERCENT) for name in shares}
+        shown = percentages(rows[["group", *shares, "sentences", "documents"]], dict.fromkeys(shares, ""))
+        st.dataframe(shown, hide_index=True, width="content", column_config=config)
+
+
+def _show_where_recipe_is_from(evidence: Evidence, head: Head) -> None:
+    """Return the sentences that chose the head's recipe, and how alike the recipe is that another corpus chooses."""
+    recipe, measured = recipes_of(evidence).get(head), find_recipes(*weights_of(evidence))
+    if recipe and measured:
+        alike = "" if isnan(recipe.overlap) else f"; on other text, {percent(recipe.overlap, 0)} are the same"
+        st.markdown(f"**Rules chosen on** {plain(measured.where)}{alike}.")
+
+
+def _rows(evidence: Evidence, name: str, head: Head) -> Any:
+    return rows_of_head(evidence.table(name), head)
+
+
+def rows_of_head(table: Any, head: Head) -> Any:
+    """Return the rows of a table about one head; None if there are none."""
+    if table is None:
+        return None
+    rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
+    return rows if len(rows) else None
+
+
+def _relations(evidence: Evidence, head: Head) -> tuple[str, str] | None:
+    """Show the head's best relations as a table; returns the one that is chosen for the sentences below."""
+    syntax, baselines = _rows(evidence, "syntax", head), evidence.table("syntax_baselines")
+    if syntax is None or baselines is None:
+        return None
+    keys = ["level", "relation", "direction"]
+    rules = baselines.pivot(index=keys, columns="baseline", values="accuracy").reset_index()
+    table = syntax.merge(rules, on=keys)
+    table = table[(table["level"] != "full") & (table["n"] >= 20)]
+    table = table.assign(gain=table["accuracy"] - table["offset"])
+    table = table.sort_values("gain", ascending=False).drop_duplicates("relation").head(LISTED)
+    if not len(table):
+        return None
+    st.markdown("**Relations it comes closest to**, over all sentences, with simple rules")
+    _scores(table)
+    _numbers(table)
+    return _chosen_relation(head, zip(table["relation"], table["direction"], strict=True))
+
+
+def _scores(table: Any) -> None:
+    rules = {name: column for name, column in BASELINES.items() if column in table}
+    rows = [
+        ScoreRow(
+            linked(f"{line['relation']} {line['direction']}"),
+            DIRECTIONS[line["direction"]],
+            float(line["accuracy"]),
+            tuple(line[list(rules.values())]),
+        )
+        for _, line in table.iterrows()
+    ]
+    score_rows.draw("Relation", rules, rows, second="Direction", bar="this head")
+
+
+def _numbers(table: Any) -> None:
+    labels = {
+        "accuracy": "right",
+        "ci_low": "low",
+        "ci_high": "high",
+        "offset": "offset",
+        "pos": "parts of speech",
+        "untrained": "untrained",
+        "gain": "gain",
+    }
+    columns = {name: label for name, label in labels.items() if name in table}
+    config = {
+        name: st.column_config.NumberColumn(label, format=PERCENT, help=AS_CASES if name.startswith("ci_") else None)
+        for name, label in columns.items()
+    }
+    counts = [name for name in ("n", DOCUMENTS) if name in table]
+    shown = percentages(table[["relation", "direction", *columns, *counts]], columns).assign(
+        relation=table["relation"].map(labelled), direction=table["direction"].map(DIRECTIONS)
+    )
+    with st.expander("All numbers of these relations"):
+        st.dataframe(shown, hide_index=True, width="stretch", column_config=config)
+
+
+def _chosen_relation(head: Head, relations: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return the chosen relation and direction, among those with sentences; None if none has any."""
+    options = [pair for pair in relations if _has_sentences(pair[0])]
+    if not options:
+        return None
+    chosen = st.selectbox(
+        "Sentences for the relation",
+        options,
+        key=f"card_relation_{head}",
+        format_func=lambda pair: f"{labelled(pair[0])}, {DIRECTIONS[pair[1]]}",
+    )
+    return (str(chosen[0]), str(chosen[1])) if chosen else None
+
+
+def _has_sentences(relation: str) -> bool:
+    return relation.startswith("all") or relation in _relations_of_built_in()
+
+
+@cache
+def _relations_of_built_in() -> frozenset[str]:
+    return frozenset(word.base for sentence in built_in().sentences for word in sentence.words)
+
+
+def _sentences(model: catalog.Model, head: Head, index: int, relation: str, direction: str) -> None:
+    """Show the built-in sentences where the head, number ``index`` of all, is right most and least often."""
+    try:
+        pointers = _pointers(model)
+    except MhaVizError as error:
+        complain(error)
+        return
+    if pointers is None:
+        return
+    name = relation if relation != "all without punct" else "all"
+    cases = [
+        SentenceAnswers(number, links)
+        for number, (sentence, one) in enumerate(zip(built_in().sentences, pointers, strict=True))
+        if one is not None and (links := arcs(sentence, one, index, name, direction))
+    ]
+    if not cases:
+        st.markdown(f"The built-in sentences have no case of {plain(relation)}.")
+        return
+    right, cases_in_all = sum(case.right for case in cases), sum(len(case.arcs) for case in cases)
+    st.markdown(f"In the built-in sentences it is right in **{right}** of **{cases_in_all}** cases.")
+    best = sorted(cases, key=lambda c: (c.right / len(c.arcs), len(c.arcs)), reverse=True)
+    left_side, right_side = st.columns(2, gap="large")
+    gold = f"{name}.{direction}"
+    with left_side:
+        _show_sentences("Most often right", [case for case in best[:SHOWN] if case.right], head, gold)
+    with right_side:
+        _show_sentences(
+            "Least often right", [case for case in best[::-1][:SHOWN] if case.right < len(case.arcs)], head, gold
+        )
+
+
+def _pointers(model: catalog.Model) -> tuple[Pointers | None, ...] | None:
+    """Return where every head points in the built-in sentences, once they have been read; None if the visitor stopped
+    that. Raises what the model raises, and Busy."""
+    task = studies.pointing(model)
+    if task.left and task.stored() is None:
+        remark("You stopped reading the built-in sentences.")
+        st.button("Continue", key="read_sentences", on_click=go_on, args=(task,))
+        return None
+    return outcome(task, "sentences")
+
+
+def _show_sentences(title: str, listed: Sequence[SentenceAnswers], head: Head, gold: str) -> None:
+    """Show sentences as links, which open the first wrong case, or a right one if none is wrong."""
+    st.markdown(f"**{title}**")
+    if not listed:
+        st.markdown("none")
+    axis: Literal["q", "k"] = "k" if gold.endswith("head_to_dep") else "q"
+    for answers in listed:
+        sentence = built_in().sentences[answers.number]
+        missed = [arc for arc in answers.arcs if not arc.right][:3]
+        case = CaseInLink(head, axis, (*missed, *answers.arcs)[0].word)
+        words = f"{' '.join(sentence.forms)}  ({answers.right} of {len(answers.arcs)})"
+        readable.show_link(words, role_cases.link(sentence, case, gold))
+        for arc in missed:
+            forms = sentence.forms
+            expected = " or ".join(forms[i] for i in arc.gold)
+            st.caption(plain(f"“{forms[arc.word]}” → “{forms[arc.pointed]}”, correct: “{expected}”"))

@@ -1,0 +1,112 @@
+"""The top of the Roles page: a summary in one line and, among the numbers, what a role is and what limits it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.chance import ChanceRoles, by_chance
+from mha_viz.analysis.unusual import LINKING
+from mha_viz.app.service.caches import lasting
+from mha_viz.app.service.studies import READY, Evidence
+from mha_viz.app.widgets.parts import plain, remark
+from mha_viz.figures.words.report_columns import LEAST_Q
+from mha_viz.figures.words.role_words import OLDER_RULE, is_older
+from mha_viz.figures.words.use_words import is_used, several_in_words
+from mha_viz.models.getting import catalog
+
+FEW = 1000  # pieces of text
+HALF = 0.0005  # so that q is rounded up
+RULE = (
+    "A head has a relation’s name if its 95% interval begins ten points above the best fixed offset (coreference: two "
+    "rules). That proves neither that the model uses it nor that it holds in other text."
+)
+
+
+def show_headline(model: catalog.Model, evidence: Evidence | None, is_open: bool = False) -> None:
+    """Show the title of the page and, once there is evidence, how many heads do something that has a name, and for
+    what the corpus is too small; ``is_open``: whether one of them is shown."""
+    layers, heads = evidence.profiles[0].shape if evidence else (0, 0)
+    st.markdown(
+        f"## What the {f'{layers * heads} ' if evidence else ''}heads of {plain(model.label.partition(',')[0])} do"
+    )
+    if evidence is None:
+        return
+    st.markdown(_sentence(evidence, layers * heads, is_open))
+    pieces = evidence.profiles[0].facts["counts"].get("pieces", FEW)
+    if pieces < FEW:
+        remark(f"This corpus has {pieces:,} tokens: too few for position, delimiter and broad roles to mean much.")
+
+
+def _sentence(evidence: Evidence, heads: int, is_open: bool) -> str:
+    named = len({finding.head for finding in evidence.findings()})
+    if not named:
+        return f"None of the {heads} heads has a role."
+    return f"**{named}** have a role.{'' if is_open else f' Click one.{_links(evidence)}'}"
+
+
+@lasting(READY)
+def _links(evidence: Evidence) -> str:
+    """Return how many heads link words, and how many of them are used, if they were switched off; of how many, if not
+    of all."""
+    linking = {finding.head for finding in evidence.findings() if finding.role in LINKING}
+    tables = [profile.tables["used"] for profile in evidence.profiles if "used" in profile.tables]
+    rows: list[Any] = [row for table in tables for row in table.itertuples()]
+    measured = {(row.layer, row.head) for row in rows}
+    used = {(row.layer, row.head) for row in rows if is_used(row.used)}
+    of = f" of {len(measured)}" if len(measured) < len(linking) else ""
+    if not linking:
+        return ""
+    words = f" ({several_in_words(len(used), of, (row.measure for row in rows))})" if rows else ""
+    return f" **{len(linking)}** link words{words}."
+
+
+def _sure(highest_q: float, chance: ChanceRoles | None) -> str:
+    """ " Linking words, against fixed offsets: q < 0.001; chance: 0 in 20 draws.": the most that a draw names, if that
+    is known."""
+    parts = []
+    if not math.isnan(highest_q):
+        parts.append(f"q < {LEAST_Q}" if highest_q < LEAST_Q else f"q ≤ {highest_q + HALF:.3f}")
+    if chance is not None:
+        most = max(chance.drawn)
+        parts.append(f"chance: {'up to ' * bool(most)}{most} in {len(chance.drawn)} draws")
+    return f" Linking words, against fixed offsets: {'; '.join(parts)}." if parts else ""
+
+
+def corpus(evidence: Evidence) -> None:
+    """Say what the roles were measured on, and whether by the rule of an older version."""
+    sentences = sum(p.facts["counts"].get("sentences", 0) for p in evidence.profiles)
+    read = f" ({sentences:,} sentences)" if len(evidence.profiles) == 1 and sentences else ""
+    older = f", {OLDER_RULE}" if is_older(evidence.findings()) else ""
+    st.caption(f"Measured on {plain(evidence.label)}{read}{older}.")
+
+
+def trust(evidence: Evidence) -> None:
+    """Say how many roles there are of each kind, how far they can be trusted, and what was left out."""
+    for paragraph in _summary(evidence):
+        st.markdown(paragraph)
+    left_out = sum(p.facts["left_out"] for p in evidence.profiles)
+    if left_out:
+        first = [line for p in evidence.profiles for line in p.facts["left_out_first"]][:3]
+        remark(f"{left_out} left out: {' '.join(first)}")
+
+
+@lasting(READY)
+def _summary(evidence: Evidence) -> tuple[str, ...]:
+    """Return paragraphs: how many heads have roles, what a role is, and what the untrained model has."""
+    layers, heads = evidence.profiles[0].shape
+    findings = evidence.findings()
+    named = len({finding.head for finding in findings})
+    q = max((f.q for f in evidence.profiles[0].findings() if not math.isnan(f.q)), default=math.nan)
+    without = f"for **{layers * heads - named}** no role was found.{_sure(q, by_chance(evidence.profiles[0]))}"
+    with_roles = f"**{named}** of {layers * heads} heads have a role, some several; {without}"
+    untrained = evidence.profiles[0].untrained.get("roles")
+    if untrained is None:
+        return with_roles, RULE
+    kinds = untrained.drop_duplicates(["layer", "head", "role"])["role"].value_counts()
+    listed = ", ".join(f"{count} {role}" for role, count in kinds.items())
+    if list(kinds.items()) == [("broad", layers * heads)]:
+        listed = f"all {layers * heads} heads are broad: they look everywhere"
+    return with_roles, RULE, f"With random weights: {listed or 'no head has a role'}."

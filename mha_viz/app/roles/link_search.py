@@ -1,0 +1,151 @@
+"""Search by head, in the card of a head: its strongest links, filtered by the words at their ends. The URL holds the
+search."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import streamlit as st
+
+from mha_viz.analysis.links import Conditions, unpacked
+from mha_viz.app.roles.measuring import FILES
+from mha_viz.app.roles.readable import show_link
+from mha_viz.app.service import searches, studies
+from mha_viz.app.service.jobs import Job, queue_of
+from mha_viz.app.service.role_cases import around, link
+from mha_viz.app.service.searches import Wanted, wanted
+from mha_viz.app.service.studies import Evidence, sentences_given
+from mha_viz.app.url import address
+from mha_viz.app.url.address import CaseInLink
+from mha_viz.app.widgets.parts import complain, guarded, plain, remark
+from mha_viz.app.widgets.study_progress import progress, stopping
+from mha_viz.attention import Head
+from mha_viz.corpus.uploads import StudyCorpus
+from mha_viz.figures.words.glosses import labelled
+from mha_viz.models.getting import catalog
+from mha_viz.numerals import done, weight
+from mha_viz.text import clean
+
+PARAMETER = "search"
+ALL = "all"  # a search without conditions
+LONGEST = 60  # the most characters of one condition
+ROWS = {
+    "From": {"query_word": "Word", "query_pos": "Part of speech", "query_relation": "Relation to its head"},
+    "To": {"key_word": "Word", "key_pos": "Part of speech", "key_relation": "Relation to its head"},
+    "Joins": {
+        "relation": "Relation",
+        "dependent_word": "Dependent",
+        "dependent_pos": "The dependent’s part of speech",
+        "governor_word": "Its head",
+        "governor_pos": "The head’s part of speech",
+    },
+}
+FIELDS = tuple(name for row in ROWS.values() for name in row)
+
+
+def show_link_search(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """Show the form, and the results of the search."""
+    parameter = address.now().get(PARAMETER)
+    with st.expander("Search this head’s links", expanded=parameter is not None):
+        source = source_of(model, evidence)
+        conditions = read(parameter or "")
+        _form(model, source, head, conditions, parameter or "")
+        if parameter is not None:
+            _outcome(model, source, head, conditions)
+
+
+def read(parameter: str) -> dict[str, str]:
+    """Return the conditions that the URL names."""
+    given = dict(parse_qsl(parameter))
+    return {name: clean(given[name])[:LONGEST].strip() for name in FIELDS if given.get(name, "").strip()}
+
+
+def source_of(model: catalog.Model, evidence: Evidence) -> StudyCorpus:
+    """Return the sentences to search: the visitor's own file, or else the built-in ones."""
+    digest = evidence.profiles[0].facts["sha256"]
+    names: dict[str, str] = st.session_state.get(FILES, {})
+    source = studies.source_measured(model, digest) if digest in names else None
+    return sentences_given() if source is None else source._replace(name=names[digest])
+
+
+def _form(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str], parameter: str) -> None:
+    st.markdown(
+        f"Searches {plain(source.name)} for links from each word to the one with its largest weight. "
+        "Empty fields match anything."
+    )
+    with st.form(f"search_{head}", border=False):
+        for title, row in ROWS.items():
+            label, *columns = st.columns([1, *[3] * len(row)], vertical_alignment="bottom")
+            label.markdown(f"**{title}**")
+            for column, (name, words) in zip(columns, row.items(), strict=True):
+                value = conditions.get(name, "")
+                column.text_input(words, value, key=_key(name, parameter), max_chars=LONGEST)
+        st.form_submit_button("Search", key="search_links", on_click=_start, args=(model, source, head, parameter))
+
+
+def _key(name: str, parameter: str) -> str:
+    """Return the key of a field; it contains the URL's value, so that Back changes both."""
+    return f"search_{name}_{parameter}"
+
+
+@guarded()
+def _start(model: catalog.Model, source: StudyCorpus, head: Head, parameter: str) -> None:
+    typed = {name: clean(str(st.session_state.get(_key(name, parameter)) or ""))[:LONGEST].strip() for name in FIELDS}
+    after = urlencode({name: value for name, value in typed.items() if value})
+    address.go(search=after or ALL)
+    searches.start(model, source, _wanted(model, source, head, read(after)))
+
+
+def _wanted(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> Wanted:
+    return wanted("search", model, source.digest, head, tuple(Conditions(**conditions)))
+
+
+def _outcome(model: catalog.Model, source: StudyCorpus, head: Head, conditions: dict[str, str]) -> None:
+    search = _wanted(model, source, head, conditions)
+    searches_queue = queue_of("search")
+    result, job = searches_queue.results.get(search), searches_queue.under_way(search)
+    if job is not None:
+        progress(job, _progress_words)
+    elif searches_queue.stopping(search):
+        words = "The search is being stopped; its results so far follow."
+        stopping(partial(searches_queue.stopping, search), words)
+    elif result is not None:
+        _result(result, head)
+    elif (failed := searches_queue.failed(search)) and failed.error:
+        complain(failed.error)
+
+
+def _progress_words(job: Job) -> str:
+    return f"Reading the corpus: {done(job.fraction)}"
+
+
+def _result(result: dict[str, Any], head: Head) -> None:
+    st.markdown(
+        f"**{result['matches']:,}** of {result['links_read']:,} links match, in "
+        f"**{result['matching_sentences']:,}** of {result['sentences_read']:,} sentences."
+    )
+    if result["sentences_read"] < result["sentences"]:
+        remark(f"The search was stopped after {result['sentences_read']:,} of {result['sentences']:,} sentences.")
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        for one in unpacked(result):
+            gold = ".".join(part.partition(":")[0] for part in one.relation if part)
+            words = around(one.sentence.forms, (one.query, one.key))
+            show_link(words, link(one.sentence, CaseInLink(head, "q", one.query), gold))
+            ends = " → ".join(f"“{one.sentence.forms[word]}”" for word in (one.query, one.key))
+            st.caption(plain(f"{ends}, weight {weight(one.weight)}{f', {one.relation[0]}' if one.relation[0] else ''}"))
+    if result["counts"]:
+        with right:
+            st.dataframe(_counts(result["counts"]), hide_index=True, width="stretch", key="search_counts")
+
+
+def _counts(counts: list[list[Any]]) -> Any:
+    import pandas as pd
+
+    columns = ["from", "to", "relation", "direction", "links"]
+    lines = sorted(counts, key=lambda line: (-line[-1], line))
+    table = pd.DataFrame(lines, columns=columns)
+    ways = {"dep_to_head": "→ its syntactic head", "head_row": "→ dependent"}
+    return table.assign(relation=table["relation"].map(labelled), direction=table["direction"].replace(ways))

@@ -1,0 +1,365 @@
+"""All roles of a model: the map of squares, one line for each role, and the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from mha_viz.analysis.corpus_why import WHY, FoundBy, found_by
+from mha_viz.analysis.findings import CORPORA, Elsewhere, Finding
+from mha_viz.analysis.roles import ESTABLISHED, SUGGESTED
+from mha_viz.analysis.shipped import HeadRecipe, of_heads
+from mha_viz.app.roles import filters, score_rows
+from mha_viz.app.roles.score_rows import ScoreRow
+from mha_viz.app.service.caches import lasting
+from mha_viz.app.service.studies import Evidence
+from mha_viz.app.url import address
+from mha_viz.app.widgets.components import apply_style
+from mha_viz.app.widgets.parts import PERCENT, percentages, say_unused
+from mha_viz.attention import Head
+from mha_viz.figures.charts.role_map import strength
+from mha_viz.figures.drawing.theme import DARK, LIGHT
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.glosses import rule_plainly
+from mha_viz.figures.words.role_words import (
+    COLOURS,
+    GROUP_COLOURS,
+    RULES,
+    STANDINGS,
+    STATE_WORDS,
+    at_a_glance,
+    beside_rule,
+    best_baseline,
+    by_head,
+    counted_states,
+    does_in_list,
+    glyph,
+    linked_words,
+    numbers_elsewhere,
+    rule_in_list,
+    standing_with_numbers,
+    strongest_first,
+)
+from mha_viz.figures.words.use_words import USE, is_used, most_in_words, use_explained, use_in_words
+from mha_viz.numerals import counted
+
+IN_A_TIP = 2  # roles in the tip of a square, which would cover the map; its card has all
+CHARTS = 24  # cached tables of roles: one per evidence and filter
+PERCENTAGES = (
+    "score",
+    "low",
+    "high",
+    "score on the other corpus",
+    "baseline",
+    "rule by parts of speech",
+    "rule on the other corpus",
+    "choice",
+    "nearest",
+    "untrained",
+)  # columns of all numbers in percent
+
+
+def show_map(evidence: Evidence, chosen: Head | None) -> None:
+    """Show a square for each head, with a glyph of what it does; a click, or Enter, opens its card. Below it, the kinds
+    of roles: a click shows those of one kind alone."""
+    apply_style("role_map")
+    kinds = filters.from_url().kinds
+    say_unused([f"kinds={one[:20]}" for one in address.now().get("kinds", "").split(".") if one and one not in COLOURS])
+    below = f"{_legend(evidence, kinds)}{_shapes(evidence)}{_states(evidence, kinds)}"
+    st.html(f'<div class="mha-map">{_squares(evidence, kinds, chosen)}{below}</div>')
+
+
+def _squares(evidence: Evidence, kinds: tuple[str, ...], chosen: Head | None) -> str:
+    layers, heads = evidence.profiles[0].shape
+    first = next(iter(by_head(filtered(evidence, kinds))), evidence.profiles[0].heads()[0])
+    stop = chosen or first  # where the keyboard arrives
+    to_head, drawn = _link_to(head="HEAD").removesuffix("HEAD"), _drawn_squares(evidence, kinds)
+
+    def square(head: Head) -> str:
+        current = ' aria-current="true"' if head == chosen else ""
+        place = f'tabindex="{0 if head == stop else -1}"{current}'
+        return f'<td><a href="{to_head}{head}" target="_self" {place} {drawn[head]}</a></td>'
+
+    rows = "".join(
+        f'<tr><th scope="row">L{layer}</th>{"".join(square(Head(layer, head)) for head in range(heads))}</tr>'
+        for layer in evidence.profiles[0].layer_numbers
+    )
+    names = "".join(f'<th scope="col">H{head}</th>' for head in range(heads))
+    label = "What each head does, by layer and head. Arrow keys move between heads."
+    columns = f"<thead><tr><td></td>{names}</tr></thead>"
+    size = f"--rows:{layers};--columns:{heads}"
+    return f'<table role="grid" aria-label="{label}" style="{size}">{columns}<tbody>{rows}</tbody></table>'
+
+
+@lasting(CHARTS)
+def _drawn_squares(evidence: Evidence, kinds: tuple[str, ...]) -> Mapping[Head, str]:
+    """Return the square of each head without its link, which depends on the visitor: the rest of its tag, and its
+    content."""
+    roles, profile = by_head(filtered(evidence, kinds)), evidence.profiles[0]
+    recipes = recipes_of(evidence)
+    by_keys = _keys_of(evidence)
+    return {head: _square(head, roles.get(head, []), recipes.get(head), by_keys.get(head)) for head in profile.heads()}
+
+
+def recipes_of(evidence: Evidence) -> dict[Head, HeadRecipe]:
+    """Return what its recipe says of each head; empty for a model without recipes."""
+    return {of.head: of for of in of_heads(*weights_of(evidence))}
+
+
+def weights_of(evidence: Evidence) -> tuple[str, str]:
+    """Return the name and the revision of the model that was measured."""
+    profile = evidence.profiles[0]
+    return profile.model, str(profile.facts.get("revision", ""))
+
+
+def _square(head: Head, findings: list[Finding], recipe: HeadRecipe | None, keys: FoundBy | None) -> str:
+    without = "no role was found"
+    does = "; ".join(map(at_a_glance, findings)) or without
+    more_of_it = (
+        recipe and f"on average it {recipe.words(rule_plainly)}",
+        keys and f"attention depends on {keys.words}",
+    )
+    besides = "".join(f"; {words}" for words in more_of_it if words)
+    says = escape(f"{both(head)}: {does}{besides}")
+    in_short = "; ".join(map(at_a_glance, findings[:IN_A_TIP])) or without
+    more = f"; {len(findings) - IN_A_TIP} more" if len(findings) > IN_A_TIP else ""
+    tip = escape(f"{both(head)}: {in_short}{more}{besides}")
+    look, drawn, state = "", "", ""
+    if findings:
+        state = f'class="{findings[0].state}" ' if findings[0].state else ""
+        colour = COLOURS[findings[0].role]
+        look = f"{_colours(colour)}--strength:{100 * strength(findings[0]):.0f}%"
+        drawn = f"{_draw_sign(glyph(findings[0]))}<span>{''.join(map(_dot, _further(findings)))}</span>"
+    return f'{state}aria-label="{says}" data-tip="{tip}" style="{look}">{drawn}'
+
+
+def _further(findings: list[Finding]) -> Iterable[str]:
+    """Return the kinds of the further roles of a head, which are shapes in the corner of its square."""
+    return dict.fromkeys(f.role for f in findings if f.role != findings[0].role)
+
+
+def _dot(role: str) -> str:
+    return f'<i class="{role}" style="{_colours(COLOURS[role])}"></i>'
+
+
+def show_found_by(evidence: Evidence, head: Head) -> None:
+    """Show by what a head finds its keys, as a bar with a legend; the shares stand in its tip."""
+    keys = _keys_of(evidence).get(head)
+    if keys is not None:
+        says = escape(f"Its attention depends on {keys.words}")
+        bar = f'<s role="img" aria-label="{says}" data-tip="{says}">{_parts_of(keys)}</s>'
+        parts = "".join(f"<span>{_of_group(group)}{group}</span>" for group, share in keys.shares.items() if share > 0)
+        st.html(f'<p class="mha-keys">Attention depends on{bar}<small>{parts}</small></p>')
+
+
+@lasting(CHARTS)
+def _keys_of(evidence: Evidence) -> Mapping[Head, FoundBy]:
+    return found_by(evidence.table(WHY))
+
+
+def _parts_of(keys: FoundBy) -> str:
+    return "".join(_of_group(group, share) for group, share in keys.shares.items() if share > 0)
+
+
+def _of_group(group: str, share: float = 1) -> str:
+    return _part(group.replace(" ", "-"), share, GROUP_COLOURS.get(group))
+
+
+def _part(kind: str, share: float, number: int | None) -> str:
+    colour = "" if number is None else f"--colour:light-dark({LIGHT.heads[number]},{DARK.heads[number]});"
+    return f'<u class="{kind}" style="{colour}flex:{share:.4f} 0 0"></u>'
+
+
+def _draw_sign(name: str) -> str:
+    return f'<b class="{name}"></b>'
+
+
+def _colours(number: int) -> str:
+    return f"--own:light-dark({LIGHT.heads[number]},{DARK.heads[number]});"
+
+
+def _legend(evidence: Evidence, kinds: tuple[str, ...]) -> str:
+    """Return each kind of role with its glyph, as a link that shows it alone, or all again."""
+    there = {finding.role for finding in evidence.findings()}
+    links: list[str] = []
+    for role, colour in COLOURS.items():
+        if role in there:
+            others = tuple(one for one in kinds if one != role)
+            now = others if role in kinds else tuple(one for one in COLOURS if one in (*kinds, role))
+            links.append(
+                f'<a href="{_link_to(kinds=".".join(now))}" target="_self" aria-current="{str(role in kinds).lower()}" '
+                f'tabindex="{-1 if links else 0}" '
+                f'style="{_colours(colour)}">{_draw_sign("previous" if role == "position" else role)}{role}</a>'
+            )
+    return f'<p role="toolbar" aria-label="Show">{"".join(links)}</p>'
+
+
+def _states(evidence: Evidence, kinds: tuple[str, ...]) -> str:
+    """Return what the line and the filling of a square say of the head and the strongest simple rule; its tip names
+    that."""
+    rules = [RULES[role] for role in RULES if any(f.state and f.role == role for f in filtered(evidence, kinds))]
+    if not rules:
+        return ""
+    states = "".join(f"<span>{_mark(state)}{words.split()[0]}</span>" for state, words in STATE_WORDS.items())
+    named = escape(" or ".join(rules).replace("or the rule", "or"))
+    return f'<div class="states" title="{named}">{states}the rule</div>'
+
+
+def _shapes(evidence: Evidence) -> str:
+    """Explain the shapes in the corners of squares, which are kinds of further roles, behind a button."""
+    beside = {role for findings in by_head(evidence.findings()).values() for role in _further(findings)}
+    named = "".join(f"<span>{_dot(role)}also {role}</span>" for role in COLOURS if role in beside)
+    if not named:
+        return ""
+    what = "What the shapes in the corners mean"
+    button = f'<summary aria-label="{what}" title="{what}"><b class="shapes"></b>?</summary>'
+    return f"<details>{button}<ol><li>{named}</li></ol></details>"
+
+
+def _link_to(**changes: str) -> str:
+    """Return the address of this page with these parameters; what was held in the head before is let go."""
+    others = {name: value for name, value in address.now().items() if name not in ("on", "pin", "link", *changes)}
+    return escape(f"?{urlencode({**others, **{name: value for name, value in changes.items() if value}})}")
+
+
+def filtered(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[Finding, ...]:
+    """Return the roles of these kinds, or of all kinds if none is chosen."""
+    return tuple(f for f in evidence.findings() if not kinds or f.role in kinds)
+
+
+def lines(findings: Sequence[Finding], used: Mapping[str, str] | None = None) -> None:
+    """Show one line for each role: what is done and how often, what the strongest simple rule does, and a bar with a
+    tick for that rule. Of several heads, each is named. Of one head, the roles in ``used`` are marked, by the
+    measure of what changes without the head; a measure of roles is named once, and the words on rules unfold."""
+    of_one = used is not None
+    first = next((finding for finding in findings if finding.state), None) if of_one else None
+    body = "".join(
+        f"<li>{'' if of_one else _name(f.head)}<b>{escape(does_in_list(f, after if of_one else None))}</b>"
+        f"{_mark_used(used[f.detail]) if used and f.detail in used else '; '}"
+        f"{_describe_comparison(f, after if of_one else None, f == first, of_one)}"
+        f'<div class="mha-bar"><i style="width:{100 * f.score:.1f}%"></i>'
+        f'<s class="k1" style="left:{100 * best_baseline(f)[1]:.1f}%"></s></div></li>'
+        for f, after in zip(findings, (None, *findings), strict=False)
+    )
+    apply_style("score_rows")
+    st.html(f'<ul class="mha-rows">{body}</ul>')
+
+
+def _describe_comparison(finding: Finding, after: Finding | None, is_first: bool, has_words: bool) -> str:
+    """Return what the score is compared with and, as a mark, what the head does to it; the first of these marks unfolds
+    the words on all rules of a card."""
+    short = escape(rule_in_list(finding, after))
+    if not finding.state:
+        return short
+    marked, words = f"{_mark(finding.state)}&nbsp;{short}", escape(beside_rule(finding, is_told=is_first))
+    folded = f"<details class='rule'><summary>{marked}</summary></details>" if is_first else marked
+    return f"{folded}<small>{words}</small>" if has_words else marked
+
+
+def _mark(state: str) -> str:
+    """Return the mark of one of STATES, with its words for whoever does not see it."""
+    return (
+        f'<s class="mha-state {state}" role="img" aria-label="{STATE_WORDS[state]}:" title="{STATE_WORDS[state]}"></s>'
+    )
+
+
+def _mark_used(measure: str) -> str:
+    """Return the mark of a role that its head is used for, which ends a line."""
+    return f", <details><summary>{most_in_words(measure)}</summary><span>{use_explained(measure)}</span></details>"
+
+
+def _name(head: Head) -> str:
+    return f'<a href="{_link_to(head=str(head))}" target="_self">{both(head)}</a>'
+
+
+def show_strongest(evidence: Evidence) -> None:
+    """While no head is chosen, show the strongest role of each kind that is shown on the map."""
+    strongest: dict[str, Finding] = {}
+    for finding in strongest_first(filtered(evidence, filters.from_url().kinds)):
+        strongest.setdefault(finding.role, finding)
+    st.markdown("**Strongest by kind**")
+    lines([strongest[role] for role in COLOURS if role in strongest])
+
+
+def show_table(evidence: Evidence) -> None:
+    """Show a line for every role, of the kinds that are shown on the map, by how far it can be trusted; and all its
+    numbers on request."""
+    kinds = filters.from_url().kinds
+    findings = strongest_first(filtered(evidence, kinds))
+    rows: list[ScoreRow | str] = []
+    for status in (ESTABLISHED, SUGGESTED):
+        those = [finding for finding in findings if finding.status == status]
+        rows += [with_standing(status, those), *map(_row, those)] if those else []
+    score_rows.draw("Role", ("best simple rule",), rows, second="Head", bar="this head")
+    with st.expander("All numbers of these roles"):
+        columns: dict[str, Any] = {name: st.column_config.NumberColumn(format=PERCENT) for name in PERCENTAGES}
+        columns["gain in points"] = st.column_config.NumberColumn(format="%.1f")
+        columns["in words"] = st.column_config.TextColumn(width="large")
+        score_rows.all_numbers("roles", table_of_roles(evidence, kinds), columns, "head")
+
+
+def _row(finding: Finding) -> ScoreRow:
+    """Return a role in short, with what its head does to the rule."""
+    state = f", {STATE_WORDS[finding.state]}{numbers_elsewhere(finding)}" if finding.state else ""
+    return ScoreRow(f"{linked_words(finding)}{state}", finding.head, finding.score, (best_baseline(finding)[1],))
+
+
+def with_standing(status: str, findings: Sequence[Finding]) -> str:
+    """Return what a standing means, and how many roles of each kind have it."""
+    kinds = [[finding for finding in findings if finding.role == role] for role in COLOURS]
+    listed = ", ".join(f"{kind[0].role} {_count(kind)}" for kind in kinds if kind)
+    return f"{status[:1].upper()}{status[1:]}: {listed}. {STANDINGS[status]}"
+
+
+def _count(findings: Sequence[Finding]) -> str:
+    heads = len({finding.head for finding in findings})
+    on_heads, states = counted(heads, "head"), counted_states(findings)
+    count = on_heads if len(findings) == heads else f"{counted(len(findings), 'role')} on {on_heads}"
+    return f"{count} ({states})" if states else count
+
+
+@lasting(CHARTS)
+def table_of_roles(evidence: Evidence, kinds: tuple[str, ...]) -> Any:
+    """Return the roles as a data frame with one row per role; cached, so callers must not change it."""
+    import pandas as pd
+
+    findings = filtered(evidence, kinds)
+    uses = _uses(evidence.table("used"))
+    rows = [
+        {
+            "head": both(f.head),
+            "role": f.role,
+            "what": linked_words(f),
+            "status": f.status,
+            "corpora": CORPORA.join(f.corpora),
+            "against the rule": STATE_WORDS.get(f.state, ""),
+            **dict(zip(PERCENTAGES, _shares(f), strict=True)),
+            USE: uses.get((*f.head, f.role, f.detail), ""),
+            "gain in points": 100 * f.gain,
+            "n": f.n,
+            "documents": f.documents,
+            "in words": standing_with_numbers(f),
+        }
+        for f in findings
+    ]
+    columns = ["head", "role", "what", "status", "corpora", "against the rule", *PERCENTAGES]
+    columns += [USE, "gain in points", "n", "documents", "in words"]
+    return percentages(pd.DataFrame(rows, columns=columns), PERCENTAGES)
+
+
+def _uses(table: Any) -> Mapping[tuple[int, int, str, str], str]:
+    """Return whether the head of each role that was measured is used for it, in words."""
+    rows: Iterable[Any] = () if table is None else table.itertuples(index=False)
+    return {(r.layer, r.head, r.role, r.detail): use_in_words(is_used(r.used), r.measure) for r in rows}
+
+
+def _shares(finding: Finding) -> tuple[float, ...]:
+    there = finding.elsewhere or Elsewhere("", math.nan)
+    choice = finding.beside.choice, finding.beside.nearest
+    rules = finding.baseline, finding.upos, there.upos, *choice, finding.untrained
+    return finding.score, finding.low, finding.high, there.score, *rules

@@ -1,0 +1,145 @@
+"""Sentences for and against the roles of one head, each one click away from its gold arcs on the Explore page.
+
+The sentences are those shipped with a profile, the built-in ones, and those of the visitor's own file. A profile of
+another visitor's file contains only numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from mha_viz.analysis.examples import Example, spans
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.repeats import CORPUS
+from mha_viz.app.roles.measuring import FILES
+from mha_viz.app.service import role_cases, studies
+from mha_viz.app.service.role_cases import RoleCase
+from mha_viz.app.service.studies import Evidence
+from mha_viz.app.url.annotated import built_in
+from mha_viz.app.widgets import navigation
+from mha_viz.app.widgets.parts import complain, plain
+from mha_viz.attention import Head
+from mha_viz.corpus.excerpts import SentenceSpan
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.corpus.uploads import NEUTRAL
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.words.glosses import labelled
+from mha_viz.figures.words.role_words import DIRECTIONS, SHORT, by_head
+from mha_viz.models.getting import catalog
+
+KINDS = {"right": "Right, with the largest weight", "wrong": "Wrong, with the largest weight", "random": "At random"}
+NOT_SHIPPED = (
+    "Its licence does not allow this app to share them. Measure your own corpus{annotation}: *your file* above."
+)
+COREFERENCE = " with coreference (`Entity=`)"
+RULE = "Chosen from all cases in {corpus}."
+
+
+def show_sentences(model: catalog.Model, evidence: Evidence, head: Head) -> None:
+    """Show the recorded cases for the roles of a head."""
+    shown, corpora = readable_cases(model, evidence, head)
+    findings = [f for f in by_head(evidence.findings()).get(head, []) if f.corpora != (CORPUS,)]
+    if not findings:
+        return
+    st.markdown("**Sentences for and against each role**")
+    readable = {(example.role, example.detail) for example in shown}
+    roles = [(f.role, f.detail) for f in findings if (f.role, f.detail) in readable]
+    if roles:
+        _role(head, roles, shown, corpora)
+    _missing([finding for finding in findings if (finding.role, finding.detail) not in readable])
+
+
+def show_right_case(case: RoleCase | None) -> None:
+    """Show a sentence in which a head is right, or say that there is none."""
+    if case is None:
+        st.caption("No sentence is stored in which this head does this.")
+    else:
+        _show_case(case)
+
+
+def _missing(findings: Sequence[Finding]) -> None:
+    """Say which roles have no sentences, by the corpora that they were measured on, and what to do about it."""
+    for corpora in dict.fromkeys(finding.corpora for finding in findings):
+        roles = "; ".join(named(f.role, f.detail) for f in findings if f.corpora == corpora)
+        annotation = COREFERENCE if any(f.role == "coreference" for f in findings) else ""
+        why = NOT_SHIPPED.format(annotation=annotation)
+        if corpora == (NEUTRAL,):
+            why = "Only the person who chose the file sees them, during the same visit."
+        st.caption(plain(f"No sentences of {' and '.join(corpora)} can be shown here for {roles}. ") + why)
+
+
+def _role(head: Head, roles: Sequence[tuple[str, str]], shown: Sequence[Example], corpora: Sequence[str]) -> None:
+    """Show the cases of one of these roles."""
+    st.caption(RULE.format(corpus=plain(" and ".join(corpora))))
+    role = roles[0]
+    if len(roles) > 1:
+        role = st.selectbox("Role", roles, key=f"card_role_{head}", format_func=lambda role: named(*role)) or role
+    else:
+        st.markdown(plain(named(*role)))
+    cases = [example for example in shown if (example.role, example.detail) == role]
+    columns = st.container(key="role_cases").columns(len(KINDS), gap="large")
+    for column, (kind, title) in zip(columns, KINDS.items(), strict=True):
+        with column:
+            st.markdown(f"**{title}**")
+            of_this_kind = [example for example in cases if example.kind == kind]
+            for example in of_this_kind:
+                _show_case(role_cases.recorded_case(example))
+            if not of_this_kind:
+                st.markdown("none")
+
+
+def named(role: str, detail: str) -> str:
+    """Return a role in a few words."""
+    if role == "syntax":
+        relation, direction = detail.split()
+        return f"{labelled(relation)}, {DIRECTIONS[direction]}"
+    return f"{role}: {SHORT[detail] if role == 'delimiter' else detail.replace('_', ' ')}"
+
+
+def readable_cases(model: catalog.Model, evidence: Evidence, head: Head) -> tuple[list[Example], list[str]]:
+    """Return the cases of a head that this visitor may read, and the names of their corpora."""
+    shown: list[Example] = []
+    corpora: list[str] = []
+    for profile in evidence.profiles:
+        if "evidence" in profile.tables:
+            cases = role_cases.cases_of(head, profile, _sentences(model, profile))
+            shown += cases
+            corpora += [_name(profile)] * bool(cases)
+    return shown, corpora
+
+
+def _name(profile: Profile) -> str:
+    if profile.facts["sha256"] == built_in().digest:
+        return "the built-in sentences"
+    names: dict[str, str] = st.session_state.get(FILES, {})
+    return names.get(profile.facts["sha256"], profile.corpus)
+
+
+def _sentences(model: catalog.Model, profile: Profile) -> Mapping[SentenceSpan, Sentence]:
+    """Return the sentences of a profile's evidence that this visitor may read."""
+    sentences, digest = role_cases.bundled_sentences(profile), profile.facts["sha256"]
+    if sentences or digest not in st.session_state.get(FILES, {}):
+        return sentences
+    try:
+        with st.spinner("Reading the file…", show_time=True):
+            return studies.excerpts(model, digest, spans(profile.tables["evidence"]))
+    except MhaVizError as error:
+        complain(error)
+        return {}
+
+
+def _show_case(case: RoleCase) -> None:
+    """Show the sentence as a link, and the head's answer in it."""
+    show_link(case.words, case.parameters)
+    st.caption(plain(case.answer))
+
+
+def show_link(words: str, query: dict[str, str] | None) -> None:
+    """Show ``words`` as a link to the Explore page with these parameters, or as plain text if there are none."""
+    if query is None:
+        st.markdown(plain(words))
+    else:
+        st.page_link(navigation.page("explore"), label=plain(words), query_params=query)

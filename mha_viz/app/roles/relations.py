@@ -1,0 +1,331 @@
+"""Tables of the Roles page: every relation with its best head and its baselines, coreference, and two models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.analysis.findings import AGREEMENT_ODD, DOCUMENTS
+from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.profile import Profile
+from mha_viz.analysis.syntax import OFFSETS, Relations, gold
+from mha_viz.app.roles import filters, score_rows
+from mha_viz.app.roles.score_rows import ScoreRow
+from mha_viz.app.service import studies
+from mha_viz.app.service.caches import lasting
+from mha_viz.app.service.studies import Evidence, given
+from mha_viz.app.widgets.parts import PERCENT, complain, percentages, plain, remark
+from mha_viz.attention import Head
+from mha_viz.corpus.treebank import Corpus
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.glosses import asked_for, labelled, link
+from mha_viz.figures.words.role_words import DIRECTIONS
+from mha_viz.models.getting import catalog
+from mha_viz.numerals import signed
+
+FEWEST = 20  # the fewest held-out cases of a relation that is listed
+TABLES = 16  # cached tables: one per evidence and level
+AS_CASES = "Wilson interval: cases of one document count as independent, too."
+# The columns with shares, and what each of them shows.
+SHARES = MappingProxyType(
+    {
+        "score": "Share of the held-out cases in which the head is right.",
+        "low": f"Lower end of the 95% interval of the score. {AS_CASES}",
+        "high": f"Upper end of the 95% interval of the score. {AS_CASES}",
+        "score on the other half": "Its score on the half of the sentences that chose it: optimistic.",
+        "offset": "The best fixed offset, such as “the head is the next word”.",
+        "parts of speech": "The nearest word on one side with one of certain parts of speech; it knows the gold tags.",
+        "untrained": "The best head with random weights.",
+        "gain": "Score minus the best fixed offset.",
+    }
+)
+# The kinds of mentions of ``analysis.coreference``, in words.
+MENTIONS = MappingProxyType(
+    {
+        "all": "every mention",
+        "pronoun": "pronoun (it, this, who)",
+        "third person": "third-person pronoun (it, she, they)",
+        "proper": "name (Anna, Paris)",
+        "nominal": "noun (the dog)",
+        "gap": "he or she, after two names (GAP)",
+    }
+)
+
+
+def show_relations(evidence: Evidence) -> None:
+    """Show the tables of relations, coreference and GAP, as far as the corpus has gold annotation for them."""
+    if evidence.table("syntax_chosen") is not None:
+        _syntax(evidence)
+    _coreference(evidence)
+
+
+def _syntax(evidence: Evidence) -> None:
+    source = evidence.source("syntax_chosen")
+    st.markdown(f"## Dependency relations, on {plain(source.corpus if source else '')}")
+    st.markdown(
+        "Measured on sentences that did not choose the head. The rule by parts of speech knows the gold annotation."
+    )
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    typed, level = filters.relation(left), filters.level(right)
+    table = relations_table(evidence, level)
+    if typed:
+        meant = asked_for(typed)
+        holds = table["relation"].str.contains(typed, regex=False)
+        table = table[holds if holds.any() else table["relation"].isin(meant)]
+    if not len(table):
+        matches = f" that matches “{typed[:40]}”" if typed else ""
+        remark(f"No relation{matches} has {FEWEST} held-out cases or more.")
+        return
+    columns = {
+        "best fixed offset": "offset",
+        "rule by parts of speech": "parts of speech",
+        "best untrained head": "untrained",
+    }
+    score_rows.draw("Relation", columns, _rows(table, _linked(table), tuple(columns.values())))
+    with st.expander("All numbers of the relations"):
+        score_rows.all_numbers("relations", percentages(table, SHARES), _columns())
+    beaten = table[table["better"] != "the head"]
+    if len(beaten):
+        st.markdown(
+            f"For **{len(beaten)}** of {len(table)} relations a simple rule does at least as well as the best head."
+        )
+
+
+def _linked(table: Any) -> list[str]:
+    """ "its verb → subject (nsubj)" for each row."""
+    return [f"{words} ({relation})" for words, relation in zip(table["in words"], table["relation"], strict=True)]
+
+
+@lasting(TABLES)
+def relations_table(evidence: Evidence, level: str) -> Any:
+    """Return the relations of one level, largest gain first; cached, so callers must not change the table."""
+    import pandas as pd
+
+    every = evidence.table("syntax_chosen")
+    chosen = every[(every["level"] == level) & (every["n_odd"] >= FEWEST)]
+    # If two are equal, the simpler one.
+    rules = {"offset": chosen["offset_odd"], "parts of speech": chosen["upos_odd"], "the head": chosen["accuracy_odd"]}
+    table = pd.DataFrame(
+        {
+            "relation": chosen["relation"],
+            "in words": [link(" ".join(pair)) for pair in zip(chosen["relation"], chosen["direction"], strict=True)],
+            "best head": [both(Head(*pair)) for pair in zip(chosen["layer"], chosen["head"], strict=True)],
+            "direction": chosen["direction"].map(DIRECTIONS),
+            "score": chosen["accuracy_odd"],
+            "low": chosen["ci_low"],
+            "high": chosen["ci_high"],
+            "score on the other half": chosen["accuracy_even"],
+            "offset": chosen["offset_odd"],
+            "parts of speech": chosen["upos_odd"],
+            "untrained": chosen["untrained_odd"],
+            "gain": chosen["accuracy_odd"] - chosen["offset_odd"],
+            "n": chosen["n_odd"],
+            "documents": chosen.get(DOCUMENTS),
+            "better": pd.DataFrame(rules).idxmax(axis=1),
+        }
+    )
+    return table.sort_values("gain", ascending=False)
+
+
+def _rows(table: Any, words: Iterable[str], baselines: tuple[str, ...]) -> Iterator[ScoreRow]:
+    """Yield one row per row of a table with the columns "best head", "score" and these baselines."""
+    for what, (_, line) in zip(words, table.iterrows(), strict=True):
+        head = Head.parse(line["best head"].split()[0])
+        yield ScoreRow(what, head, float(line["score"]), tuple(float(line[name]) for name in baselines))
+
+
+def _columns() -> dict[str, Any]:
+    number = st.column_config.NumberColumn
+    return {
+        **{name: number(name, format=PERCENT, help=words) for name, words in SHARES.items()},
+        "n": number("n", help="Held-out cases."),
+        "documents": st.column_config.Column(
+            "documents", help=f"Below {FEW}, the interval applies to these cases alone."
+        ),
+        "better": st.column_config.TextColumn("best of all", help="The rule that is right most often."),
+    }
+
+
+def _coreference(evidence: Evidence) -> None:
+    """Show every kind of mention, and GAP, from all profiles that have them."""
+    sources = [p.corpus for p in coreferent(evidence)]
+    if not sources:
+        if any("gap" in p.tables for p in evidence.profiles):
+            remark("No row of this table could be scored: in each, the pronoun refers to neither name.")
+        return
+    st.markdown(f"## Coreference, on {plain(' and '.join(sources))}")
+    st.markdown(
+        "Right if, of all earlier mentions, the head looks most at one of the same person or thing; in GAP, if it "
+        "looks more at the right one of the two names."
+    )
+    shown = mentions(evidence)
+    numbers = ("score", "low", "high", "score on the other half", "nearest", "same form", "agreement", "untrained")
+    columns = {
+        name: st.column_config.NumberColumn(name, format=PERCENT, help=AS_CASES if name in ("low", "high") else None)
+        for name in numbers
+    }
+    better = st.column_config.TextColumn("best of all", help="The rule that is right most often.")
+    names = {
+        "nearest mention": "nearest",
+        "same form": "same form",
+        "nearest that agrees": "agreement",
+        "best untrained head": "untrained",
+    }
+    score_rows.draw("Mention", names, _rows(shown, shown["mention"].map(MENTIONS), tuple(names.values())))
+    with st.expander("All numbers of coreference"):
+        score_rows.all_numbers("coreference", percentages(shown, numbers), {**columns, "better": better})
+    beaten = shown[shown["better"] != "the head"]
+    if len(beaten):
+        listed = "; ".join(MENTIONS[name] for name in beaten["mention"])
+        st.markdown(f"A simpler rule does at least as well as the best head for: {listed}.")
+
+
+def coreferent(evidence: Evidence) -> list[Profile]:
+    """Return the profiles that measured coreference."""
+    return [p for p in evidence.profiles if len(p.tables.get("coreference_chosen", ()))]
+
+
+@lasting(TABLES)
+def mentions(evidence: Evidence) -> Any:
+    """Return a row per kind of mention; cached, so callers must not change the table."""
+    import pandas as pd
+
+    table = pd.concat([p.tables["coreference_chosen"] for p in coreferent(evidence)], ignore_index=True)
+    rules = {  # if two are equal, the simpler one
+        "nearest": table["nearest_odd"],
+        "same form": table["same_form_odd"],
+        "agreement": table[AGREEMENT_ODD].astype(float),
+        "untrained": table["untrained_odd"],
+        "the head": table["accuracy_odd"],
+    }
+    return pd.DataFrame(
+        {
+            "mention": table["mention_type"].str.replace("_", " "),
+            "best head": [both(Head(*pair)) for pair in zip(table["layer"], table["head"], strict=True)],
+            "score": table["accuracy_odd"],
+            "low": table["ci_low"],
+            "high": table["ci_high"],
+            "score on the other half": table["accuracy_even"],
+            **{name: values for name, values in rules.items() if name != "the head"},
+            "n": table["n_odd"],
+            "documents": table.get(DOCUMENTS),
+            "better": pd.DataFrame(rules).fillna(-1).idxmax(axis=1),
+        }
+    )
+
+
+# ---- Two models -----------------------------------------------------------------------------------------
+
+
+def beside_another_model(model: catalog.Model, evidence: Evidence) -> None:
+    """Show the best heads of two models for every relation, if both were measured on the same corpus."""
+    source = evidence.source("syntax_chosen") or evidence.profiles[0]
+    others = [m for m in (*catalog.offered(), *_list_other_models(model)) if m.name != model.name]
+    measured = {m.name: other for m in others if (other := _find_profile(m, source.facts["sha256"])) is not None}
+    with st.expander("Compare with another model"):
+        if not measured:
+            st.markdown(
+                "No other model has been measured on this corpus yet. Choose one above, with the built-in corpus."
+            )
+            return
+        name = st.selectbox("Other model", list(measured), key="other_model")
+        tables = [p.tables.get("syntax_chosen") for p in (source, measured[name])] if name else []
+        if not name or any(table is None for table in tables):
+            st.markdown("Models are compared by relation; this corpus has no dependencies.")
+            return
+        shown = _join_best(tables[0], tables[1], model.name, name)
+        rows = [
+            ScoreRow(what, Head.parse(head.split()[0]), score, (other, offset))
+            for what, head, score, offset, _, _, other, _, _ in shown.itertuples(index=False, name=None)
+        ]
+        ticks = (f"the best head of {name}", "best fixed offset")
+        score_rows.draw("Relation", ticks, rows, bar=f"the best head of {model.name}")
+        if st.toggle("All numbers of both models", key="numbers_of_both"):
+            percents = [column for column in shown.columns if column.endswith(("score", "offset"))]
+            columns = {column: st.column_config.NumberColumn(column, format=PERCENT) for column in percents}
+            score_rows.all_numbers("models", percentages(shown, percents), columns, f"{model.name}: head")
+
+
+def _list_other_models(model: catalog.Model) -> list[catalog.Model]:
+    """Return models outside the catalogue whose roles this visit has shown; adds ``model`` to them."""
+    names = st.session_state.setdefault("roles_typed", [])
+    if model.name not in names and model.name not in {m.name for m in catalog.offered()}:
+        names.append(model.name)
+    models = []
+    for name in names:
+        with suppress(MhaVizError):  # a folder that no longer exists
+            models.append(catalog.resolve(name))
+    return models
+
+
+def _find_profile(model: catalog.Model, digest: str) -> Profile | None:
+    """Return the profile of another model on the corpus with this digest."""
+    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    same = [p for p in shipped.profiles if p.facts["sha256"] == digest] if shipped else []
+    try:
+        return same[0] if same else studies.profile(model, digest)
+    except MhaVizError as error:
+        complain(error)
+        return None
+
+
+def _join_best(one: Any, other: Any, first: str, second: str) -> Any:
+    """Return the best head of each model for each relation, with held-out scores and cases, and the best fixed
+    offset."""
+    import pandas as pd
+
+    merged = one.merge(other, on=["level", "relation"], suffixes=("_1", "_2"))
+    merged = merged[(merged["level"] == "base") & (merged["n_odd_1"] >= FEWEST)]
+    shown = {"relation": merged["relation"].map(labelled)}
+    for number, name in (("1", first), ("2", second)):
+        pairs = zip(merged[f"layer_{number}"], merged[f"head_{number}"], strict=True)
+        shown[f"{name}: head"] = [both(Head(*pair)) for pair in pairs]
+        shown[f"{name}: score"] = merged[f"accuracy_odd_{number}"]
+        shown[f"{name}: offset"] = merged[f"offset_odd_{number}"]
+        shown[f"{name}: n"] = merged[f"n_odd_{number}"]
+    return pd.DataFrame(shown)
+
+
+# ---- The built-in corpus --------------------------------------------------------------------------------
+
+
+def statistics(corpus: Corpus) -> None:
+    """Show how far heads and dependents are apart in a corpus, and how often a fixed offset would be right."""
+    with st.expander(f"The built-in corpus: {len(corpus.sentences)} sentences, and how hard they are"):
+        st.markdown("  \n".join(plain(" ".join(sentence.forms)) for sentence in corpus.sentences[:3]))
+        st.dataframe(
+            _distances(corpus),
+            hide_index=True,
+            width="stretch",
+            column_config={
+                "distances": st.column_config.BarChartColumn("distance of the head, −10 to +10 words"),
+                "best offset is right": st.column_config.NumberColumn(format=PERCENT),
+            },
+        )
+
+
+@cache
+def _distances(corpus: Corpus) -> Any:
+    import pandas as pd
+
+    relations = Relations(corpus.sentences)
+    counted = gold(relations, [*enumerate(map(relations.tree, corpus.sentences))])
+    n, offset = counted.n.sum(axis=0)[0], counted.offset.sum(axis=0)[0]  # [row], [row, offset]
+    rows = [
+        {
+            "relation": labelled(row.relation),
+            "n": int(n[at]),
+            "distances": offset[at].tolist(),
+            "best offset": signed(OFFSETS[int(offset[at].argmax())]),
+            "best offset is right": 100 * offset[at].max() / n[at],
+        }
+        for at, row in enumerate(relations.rows)
+        if row.level == "base" and n[at]
+    ]
+    return pd.DataFrame(rows).sort_values("n", ascending=False)

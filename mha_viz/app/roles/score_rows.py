@@ -1,0 +1,99 @@
+"""Scores at a glance: what is scored in words, the head, and a bar with a tick for each baseline; and all numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import partial
+from html import escape
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from mha_viz.app.url import address
+from mha_viz.app.widgets.bound import go
+from mha_viz.app.widgets.components import apply_style
+from mha_viz.app.widgets.parts import guarded
+from mha_viz.attention import Head
+from mha_viz.figures.layout.caption import both
+from mha_viz.numerals import percent
+
+
+class ScoreRow(NamedTuple):
+    """What is scored, in words; the head, or what else the second column holds; the score, NaN if it was not measured;
+    and the score of each baseline, in the order of their names."""
+
+    what: str
+    head: Head | str
+    score: float
+    baselines: tuple[float, ...]
+
+
+def draw(
+    heading: str,
+    baselines: Iterable[str],
+    rows: Iterable[ScoreRow | str],
+    second: str = "Best head",
+    bar: str = "the best head",
+) -> None:
+    """Draw a table with one line per row; each head is a link to its card, and a text is a heading over the rows that
+    follow. ``second``: the heading of the second column; ``bar``: whose score the bars show."""
+    names = tuple(baselines)
+    here = {name: value for name, value in address.now().items() if name not in ("head", "on", "pin", "link")}
+    key = "".join(
+        f'<span class="mha-key"><s class="k{number}"></s></span>{escape(name)}'
+        for number, name in enumerate(names, start=1)
+    )
+    body = "".join(_line(row, names, here) for row in rows)
+    apply_style("score_rows")
+    st.html(
+        f'<table class="mha-rows"><caption>Bar: {escape(bar)}. Ticks: {key}</caption>'
+        f"<thead><tr><th>{escape(heading)}</th><th>{escape(second)}</th><th>Right</th></tr></thead>"
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def all_numbers(name: str, table: Any, columns: Mapping[str, Any], head: str = "best head") -> None:
+    """Show a data frame; the box before a row opens the card of the head in its column ``head``."""
+    heads = [written.split()[0] for written in table[head]]
+    st.dataframe(
+        table, hide_index=True, width="stretch", column_config=columns, key=f"rows_{name}", selection_mode="single-row",
+        on_select=partial(_on_row, f"rows_{name}", heads),
+    )  # fmt: skip
+
+
+@guarded()
+def _on_row(key: str, heads: list[str]) -> None:
+    """Open the head of a row, also of a box that is emptied: another may be open by now, or none."""
+    last = f"{key}_last"
+    match st.session_state[key]["selection"]["rows"] or st.session_state.get(last):
+        case [int(row)] if 0 <= row < len(heads):
+            st.session_state[last] = [row]
+            go(head=heads[row], on=None, pin=None, link=None)
+
+
+def _line(row: ScoreRow | str, names: tuple[str, ...], here: Mapping[str, str]) -> str:
+    if isinstance(row, str):
+        return f'</tbody><tbody><tr><th colspan="3" scope="rowgroup">{escape(row)}</th></tr>'
+    scores = [
+        (number, name, value)
+        for number, (name, value) in enumerate(zip(names, row.baselines, strict=True), start=1)
+        if not math.isnan(value)
+    ]
+    ticks = "".join(f'<s class="k{number}" style="left:{100 * value:.1f}%"></s>' for number, _, value in scores)
+    score, written = (0.0, "–") if math.isnan(row.score) else (row.score, percent(row.score))
+    words = ", ".join(f"{name} {percent(value)}" for _, name, value in scores)
+    return (
+        f"<tr><td>{escape(row.what)}</td><td>{_second(row.head, here)}</td>"
+        f'<td><div class="mha-score"><div class="mha-bar" title="{escape(words)}">'
+        f'<i style="width:{100 * score:.1f}%"></i>{ticks}<span>{escape(words)}</span></div>'
+        f"<b>{written}</b></div></td></tr>"
+    )
+
+
+def _second(head: Head | str, here: Mapping[str, str]) -> str:
+    if isinstance(head, str):
+        return escape(head)
+    link = escape(f"?{urlencode({**here, 'head': str(head)})}")
+    return f'<a href="{link}" target="_self">{both(head)}</a>'

@@ -1,0 +1,371 @@
+"""What is cached for all visitors of one server: what models answered and what was packed for browsers, each bounded in
+bytes, and objects that are made once.
+
+Models live in a separate process (:mod:`mha_viz.app.service.reader`); one worker thread calls it, for one visitor after
+the other. No cache key contains an array: what is computed from a reading is cached under the reading's own key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
+
+import numpy as np
+
+from mha_viz.analysis.distance import divergence, from_head, nearest
+from mha_viz.app.service.reader import Reader, verbs
+from mha_viz.app.url.annotated import words_of
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import TYPED
+from mha_viz.attention.trace import Parameters, Trace
+from mha_viz.errors import Busy, Cancelled, MhaVizError
+from mha_viz.figures.layout.packet import OpenHead, Overview, RankedLink, overview, packet
+from mha_viz.figures.layout.panels import Panel, opened, pack
+from mha_viz.files.assets import asset
+from mha_viz.models.getting import catalog, hub
+from mha_viz.models.getting.folder import Facts, stamps
+from mha_viz.process.messages import size_of
+from mha_viz.process.turns import Turns
+from mha_viz.request import Request
+from mha_viz.text import Token, TokenizedText, align
+
+if TYPE_CHECKING:
+    from mha_viz.app.service.reader.models import Models
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+P = ParamSpec("P")
+
+
+class BoundedCache(Generic[K, V]):
+    """A least-recently-used cache bounded in bytes; the newest entry always stays. Safe between threads.
+
+    When all visitors have left, the latest entries of at most ``at_rest`` bytes stay, for values that took long to
+    make.
+    """
+
+    def __init__(self, limit: int, size: Callable[[V], int], at_rest: int = 0) -> None:
+        self._limit, self._size, self._at_rest = limit, size, at_rest
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+        self.bytes = 0
+        with _caches_lock:
+            _caches.add(self)
+
+    def get(self, key: K) -> V | None:
+        """Return the value cached under ``key``, which becomes the most recent one."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
+
+    def put(self, key: K, value: V) -> V:
+        """Cache ``value``; the oldest entries are dropped until the rest is within the limit."""
+        with self._lock:
+            if key in self._entries:
+                self.bytes -= self._size(self._entries.pop(key))
+            self._entries[key] = value
+            self.bytes += self._size(value)
+            while self.bytes > self._limit and len(self._entries) > 1:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
+        return value
+
+    def rest(self) -> None:
+        """Drop, once all visitors have left, the oldest entries, down to ``at_rest`` bytes."""
+        with self._lock:
+            while self.bytes > self._at_rest:
+                self.bytes -= self._size(self._entries.popitem(last=False)[1])
+
+    def drop(self, key: K) -> None:
+        """Drop the entry under ``key``, if there is one."""
+        with self._lock:
+            if key in self._entries:
+                self.bytes -= self._size(self._entries.pop(key))
+
+
+class Once(Generic[V]):
+    """A function without arguments that makes one object for the whole process, however many threads call it at once.
+
+    Streamlit's own cache does the same, but any browser can make Streamlit clear it.
+    """
+
+    def __init__(self, make: Callable[[], V]) -> None:
+        self._make, self._made = make, list[V]()
+        self._lock = threading.Lock()
+
+    def __call__(self) -> V:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
+
+    def clear(self) -> None:
+        """Forget the object; the next call makes another."""
+        with self._lock:
+            self._made.clear()
+
+
+_caches: WeakSet[BoundedCache[Any, Any]] = WeakSet()
+_caches_lock = threading.Lock()
+_results: list[Callable[[], None]] = []  # functions that clear the results of :func:`lasting`
+
+
+def lasting(most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
+    """Return a decorator that caches the ``most`` latest results of a function until all visitors have left."""
+
+    def keep(function: Callable[P, V]) -> Callable[P, V]:
+        cached = lru_cache(maxsize=most)(function)
+        _results.append(cached.cache_clear)
+        return cached  # type: ignore[return-value]
+
+    return keep
+
+
+def rest() -> None:
+    """Free, once all visitors have left, what was cached for them."""
+    with _caches_lock:
+        every = list(_caches)
+    for clear in (*(bounded.rest for bounded in every), *_results):
+        clear()
+
+
+# ---- What models answered -------------------------------------------------------------------------------------
+
+READING_BYTES = 60_000_000
+PACKET_BYTES = 16_000_000
+TRACE_BYTES = 50_000_000
+FAILURES = 64  # models that could not be loaded, with the reason…
+FAILURE_SECONDS = 60.0  # …for this long, or until somebody tries again
+WARM_AFTER = 1.0  # seconds after the first picture
+
+Key = tuple[object, ...]
+
+
+class ModelService:
+    """Answers from a cache or from the process with the models: ask for a reading, get a Future."""
+
+    def __init__(self) -> None:
+        self._turns = Turns("inference")
+        self.asker: Callable[[], tuple[str, str]] = _nobody  # gives the visitor and the tab that a request comes from
+        self._reader = _reader()
+        self.readings = BoundedCache[Key, Attention](READING_BYTES, lambda a: a.weights.nbytes)
+        self._packets = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._failures = BoundedCache[str, tuple[float, MhaVizError]](FAILURES, lambda _: 1)
+        self._overviews = BoundedCache[str, Overview](PACKET_BYTES, lambda o: len(o.thumbs) + 30_000)
+        self._of_readings = BoundedCache[Key, bytes](PACKET_BYTES, len)
+        self._traces = BoundedCache[Key, Trace](TRACE_BYTES, lambda trace: trace.bytes)
+        self._parameters = BoundedCache[tuple[str, int], Parameters](
+            TRACE_BYTES, lambda of_layer: sum(array.nbytes for array in of_layer)
+        )
+        self._answers = BoundedCache[Key, Any](PACKET_BYTES, size_of)
+        self._warming = False
+        self._begin()
+
+    def _begin(self) -> None:
+        first = first_reading()
+        self.readings.put(_key(verbs.read, Request(catalog.DEFAULT, first.text.text)), first)
+
+    def begin_again(self) -> None:
+        """Reset to the initial state. The process with the models is kept if it holds only the default model, which the
+        next visitor needs."""
+        self._begin()
+        if self._reader.loaded - {catalog.default().name}:
+            self._reader.close()
+            self._warming = False
+        with contextlib.suppress(MhaVizError):
+            self._reader.rest()
+
+    def ask(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+        """Return what a verb of ``app.service.reader.verbs`` gives for these values. The Future raises what the model
+        raises. Raises Busy as ``process.turns``."""
+        return self._submit(lambda: self._reader.ask(verb, *values, **named), values)
+
+    def cached(self, verb: Callable[Concatenate[Models, P], V], *values: P.args, **named: P.kwargs) -> Future[V]:
+        """Return the same, from the cache if it was asked before: then the Future is done. Raises the errors of
+        ``catalog.resolve`` too."""
+        separate: dict[Callable[..., object], BoundedCache[Key, Any]]
+        separate = {verbs.read: self.readings, verbs.trace: self._traces}
+        verb_cache = separate.get(verb, self._answers)
+        key = _key(verb, *values, *sorted(named.items()))
+
+        def work() -> V:
+            value: V | None = verb_cache.get(key)  # another visitor may have asked for it meanwhile
+            if value is None:
+                value = verb_cache.put(key, self._shared(self._reader.ask(verb, *_as_words(*values), **named)))
+            return value
+
+        value = verb_cache.get(key)
+        if value is None:
+            return self._submit(work, values)
+        done: Future[V] = Future()
+        done.set_result(value)
+        return done
+
+    def packet(self, attention: Attention, wanted: tuple[Head, ...], link: RankedLink | None, start: OpenHead) -> bytes:
+        """Return the reading packed for the browser (``figures.layout.packet``). Raises UnknownHead."""
+        key = (attention.key, wanted, link, start)
+        thumbnails = self._overviews.get(attention.key) or self._overviews.put(attention.key, overview(attention))
+        return self._packets.get(key) or self._packets.put(key, packet(attention, wanted, link, start, thumbnails))
+
+    def panels(self, panels: Sequence[Panel], places: tuple[int, ...] | None, **start: str) -> bytes:
+        """Return heads side by side, packed for the browser; ``places``: their places among the compared heads, if they
+        have any; ``start``: how they open (:func:`mha_viz.figures.layout.panels.opened`)."""
+        key = (places, *sorted(start.items()), *((p.attention.key, p.head, p.name) for p in panels))
+        editable = False if places is None else places
+
+        def packed() -> bytes:
+            together = pack(panels, editable=editable)
+            return opened(together, **start)
+
+        return self._packets.get(key) or self._packets.put(key, packed())
+
+    def of_reading(self, attention: Attention, what: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Return what ``make`` gives, which depends on nothing but the reading and ``what``."""
+        key = (attention.key, what)
+        return self._of_readings.get(key) or self._of_readings.put(key, make())
+
+    def similar(self, attention: Attention, head: Head, count: int) -> list[tuple[Head, float]]:
+        """Return the heads that differ least from ``head``, most similar first, with the divergence in nats."""
+        distances = from_head(attention, head)
+        others = nearest(distances, attention.place(head), count)
+        every = attention.every_head()
+        return [(every[other], float(distances[other])) for other in others]
+
+    def most_similar_head(self, attention: Attention, head: Head, other: Attention) -> tuple[Head, float | None]:
+        """Return the head of ``other`` that differs least from ``head`` word by word, with the divergence in nats.
+
+        If the words of the two do not correspond one to one, it is the head with the same number, or the nearest number
+        that exists.
+        """
+        layer = max((one for one in other.layer_numbers if one <= head.layer), default=other.layer_numbers[0])
+        closest = Head(layer, min(head.head, other.heads - 1))
+        if attention.is_cross or other.is_cross:
+            return closest, None
+        place = align(attention.text, other.text).place
+        if place != tuple(range(len(other.text.groups))):
+            return closest, None
+        matrix, words = attention.by_words()[head], other.by_words()
+        nats, best = min((divergence(matrix, words[one]), one) for one in other.every_head())
+        return best, nats
+
+    def failed(self, model: catalog.Model) -> MhaVizError | None:
+        """Return why ``model`` could not be loaded a moment ago, or None; saves waiting for the same error again."""
+        at, error = self._failures.get(model.name) or (-FAILURE_SECONDS, None)
+        return error if time.monotonic() - at < FAILURE_SECONDS else None
+
+    def fail(self, model: catalog.Model, error: MhaVizError) -> None:
+        """Remember why ``model`` could not be loaded; cancellations and a full queue are not recorded."""
+        if not isinstance(error, Cancelled | Busy):
+            self._failures.put(model.name, (time.monotonic(), error))
+
+    def forget_failure(self, model: catalog.Model) -> None:
+        """Forget why ``model`` could not be loaded, so that the next request tries again."""
+        self._failures.drop(model.name)
+
+    def has_reading(self, request: Request) -> bool:
+        """Return True if the reading is cached, so that no model is needed."""
+        return self.readings.get(_key(verbs.read, request)) is not None
+
+    def warm(self, model: catalog.Model) -> None:
+        """Load ``model`` in the background after a short delay, so that the page's files are sent first."""
+        if not self._warming:
+            self._warming = True
+            later = threading.Timer(WARM_AFTER, self._warm, (model,))
+            later.daemon = True
+            later.start()
+
+    def _warm(self, model: catalog.Model) -> None:
+        with contextlib.suppress(Busy):  # in that case a visitor's request will load it
+            self.ask(verbs.load, model.name)
+
+    def _submit(self, work: Callable[[], V], values: Sequence[object] = ()) -> Future[V]:
+        characters = sum(len(value.text) + len(value.pair) for value in values if isinstance(value, Request))
+        return self._turns.submit(work, *self.asker(), characters)
+
+    def _shared(self, value: V) -> V:
+        """Return the value; a trace shares its parameters, which are most of its bytes, with earlier ones of the same
+        layer."""
+        if not isinstance(value, Trace):
+            return value
+        of_layer = value.model, value.layer
+        parameters = self._parameters.get(of_layer)
+        if parameters is not None and all(map(np.array_equal, parameters, value.parameters)):
+            return replace(value, parameters=parameters)
+        self._parameters.put(of_layer, value.parameters)
+        return value
+
+
+def _nobody() -> tuple[str, str]:
+    return "", ""
+
+
+def _key(verb: Callable[..., object], *values: object) -> Key:
+    """Return the cache key of what a verb gives; for the model of a folder it includes the state of its files, which
+    may change."""
+    model = catalog.resolve(verbs.model_of(*values))
+    of_files = [stamps(Path(model.path))] if model.kind == "folder" else []
+    return (verb.__name__, *values, *of_files)
+
+
+def _as_words(request: Any, *values: Any) -> tuple[Any, ...]:
+    """Return the values of a verb, with the words of the text in the request if the text gives them; otherwise its
+    tokenizer splits the text."""
+    if isinstance(request, Request) and not request.pair:
+        request = replace(request, words=words_of(request.text) or ())
+    return (request, *values)
+
+
+@Once
+def _reader() -> Reader:
+    """Return the process that holds the models, one for the whole server."""
+    return Reader()
+
+
+@Once
+def model_service() -> ModelService:
+    """Return the only ModelService of this process."""
+    return ModelService()
+
+
+def idle() -> None:
+    """Free, once all visitors have left, what this module and others cached for them."""
+    rest()
+    model_service().begin_again()
+
+
+def ready(model: catalog.Model) -> bool:
+    """Return True if the files of ``model`` are on this machine."""
+    return facts(model) is not None
+
+
+def facts(model: catalog.Model) -> Facts | None:
+    """Return what the files of ``model`` say of it; None if they are not on this machine. Those of a model that comes
+    with the app are looked at once. Raises what ``hub.facts`` raises."""
+    return _of_the_app(model) if model.kind in ("bundled", "own") else hub.facts(model)
+
+
+_of_the_app = cache(hub.facts)
+
+
+def first_reading() -> Attention:
+    """Return the first example as the default model reads it, computed in advance so that the first picture does not
+    need torch.
+
+    ``tests/test_first_reading.py`` holds it equal to a live reading.
+    """
+    with np.load(asset("first_reading.npz"), allow_pickle=False) as stored:
+        facts = json.loads(str(stored["reading"]))
+        tokens = tuple(Token(**token) for token in facts["tokens"])
+        text = TokenizedText(facts["text"], "", tokens)
+        return Attention(facts["model"], facts["revision"], text, stored["weights"], made=(TYPED,))

@@ -1,0 +1,132 @@
+"""Profiles that were measured on this server, on the disk: one folder per model and corpus, with a limit on their total
+size.
+
+If they exceed the limit, the least recently used are deleted first; unfinished sums are deleted after a day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mha_viz.analysis.profile import Profile
+from mha_viz.files import OLD_SECONDS, assets, remove_old
+from mha_viz.models.getting import catalog, hub
+from mha_viz.models.getting.budget import PROFILES_SETTING, megabytes
+
+DISK = PROFILES_SETTING  # the environment variable for the limit, in 10^6 bytes
+NAME = re.compile(r"[0-9a-f]{32}")  # of a profile's folder; anything else beside it is never deleted
+
+
+def home() -> Path:
+    """Return the folder that holds all profiles."""
+    return assets.home() / "profiles"
+
+
+def budget() -> int:
+    """Return the limit on all profiles in bytes. Raises SettingError."""
+    return megabytes(DISK) * 10**6
+
+
+def key(model: catalog.Model, digest: str) -> str:
+    """Return the name of the folder for a model and a corpus; other weights under the same name count as another
+    model."""
+    folder = hub.local_folder(model)
+    files = sorted(folder.glob("*.safetensors")) if folder else []
+    stamp = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return hashlib.sha256(repr((model.name, stamp, digest)).encode()).hexdigest()[:32]
+
+
+def made(folder: Path) -> Path | None:
+    """Return the folder, created if necessary; None if it cannot be written: then profiles stay in memory only."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder if os.access(folder, os.W_OK) else None
+    except OSError:
+        return None
+
+
+def mark_used(folder: Path) -> None:
+    """Mark a profile as just used, so that others are deleted first."""
+    with contextlib.suppress(OSError):  # read-only folder, in which nothing is deleted either
+        os.utime(folder)
+
+
+def size(profile: Profile) -> int:
+    """Return the bytes of a profile in memory."""
+    tables = (*profile.tables.values(), *profile.untrained.values())
+    return sum(int(table.memory_usage(deep=True).sum()) for table in tables)
+
+
+def tidy(at_work: Path | None = None) -> None:
+    """Delete unfinished sums after a day, and the profiles beyond the limit, but never those in ``at_work``.
+
+    A folder that cannot be read or written, or that another process deletes meanwhile, is skipped. Raises SettingError.
+    """
+    most = budget()
+    folders = [path for path in _list_files(home()) if _is_profile(path)]
+    for folder in folders:
+        if folder != at_work:
+            with contextlib.suppress(OSError):
+                _forget_unfinished(folder)
+    sizes = {folder: _total(folder) for folder in folders}
+    total = sum(sizes.values())
+    for folder in sorted(sizes, key=_last_use):
+        if total <= most:
+            break
+        if folder != at_work:
+            shutil.rmtree(folder, ignore_errors=True)
+            total -= sizes[folder]
+
+
+def _forget_unfinished(folder: Path) -> None:
+    """Delete sums and partial files that were not written to for a day, and the folder if it is then empty."""
+    idle = _last_use(folder) < time.time() - OLD_SECONDS
+    for path in folder.rglob(".*"):
+        if path.suffix in (".npz", ".part"):
+            remove_old(path)
+    if idle:
+        with contextlib.suppress(OSError):  # the folder contains a profile
+            folder.rmdir()
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    try:
+        yield from folder.iterdir()
+    except OSError:  # missing, or not deletable
+        return
+
+
+def _is_profile(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # no permission to read the parent folder
+        return NAME.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
+    return False
+
+
+def _total(folder: Path) -> int:
+    """Return the bytes of all readable files below a folder."""
+    total = 0
+    with contextlib.suppress(OSError):  # another process may delete the folder
+        for path in folder.rglob("*"):
+            total += _size(path)
+    return total
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:  # another process deleted the file meanwhile
+        return 0
+
+
+def _last_use(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,81 @@
+"""The process that runs models: it answers requests from standard input, one at a time, until it closes. Where the
+system can do that, it has no network and writes below the folders of its arguments alone."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import sys
+import warnings
+from typing import Any
+
+from mha_viz import process
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.service.reader.models import Models
+from mha_viz.app.service.reader.verbs import CODEC
+from mha_viz.errors import MhaVizError, ReadingFailed, TextCutWarning
+from mha_viz.models.getting import catalog
+from mha_viz.process import log, messages
+from mha_viz.process.confined import confine, hide
+from mha_viz.process.messages import Array, Json
+from mha_viz.process.orphans import end_with_parent
+from mha_viz.process.template import serve_copies
+
+_LOG = logging.getLogger(__name__)
+
+
+def serve() -> None:
+    """Answer requests until standard input closes. Output that libraries print goes to the log."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process
+    replies: Any = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore", TextCutWarning)  # the page shows it; the log must not contain visitors' words
+    log.bound_records()
+    models = Models()
+    end_with_parent()
+    while True:
+        try:
+            message, arrays = messages.receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        answer: list[Array] = []
+        try:
+            values, named = CODEC.parse(message["values"], arrays)
+            value, answer = CODEC.pack(verbs.VERBS[message["verb"]](models, *values, **named))
+            heading: Json = {"value": value}
+        except MhaVizError as error:
+            heading = messages.packed_error(error)
+        except BaseException as error:  # any library error, including Rust panics: only this request fails
+            heading = messages.packed_error(_in_words(error))
+        messages.send(replies, heading | {"loaded": models.names, "used": str(models.used or "")}, answer)
+        gc.enable()  # it was off while the libraries were imported
+
+
+def _in_words(error: BaseException) -> ReadingFailed:
+    """Say what a visitor can do about an error of a library, which the log notes."""
+    if process.lacks_memory(error):
+        _LOG.error("There was not enough memory for a request.")
+        return ReadingFailed("There was not enough memory to read this.", verbs.LESS)
+    _LOG.error("A request failed.", exc_info=error)
+    why = "" if catalog.hosted() else f": {type(error).__name__}: {str(error)[:200]}"
+    return ReadingFailed(f"The model could not read this{why}.", "Try another text or another model.")
+
+
+def main() -> None:
+    """Confine this process, then serve."""
+    confine(sys.argv[1:])
+    serve()
+
+
+def template() -> None:
+    """Make copies of this process, each of which is confined and serves. They share what was imported above, which a
+    BERT needs; transformers is imported by the copy that first opens a model of another family."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hide()
+    serve_copies(main)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The models of the process that runs them: loaded once, with what was measured for a way of switching heads off."""
+
+from __future__ import annotations
+
+import gc
+from collections import OrderedDict
+from functools import cache
+from pathlib import Path
+
+from mha_viz.attention import Weights
+from mha_viz.corpus.treebank import Corpus
+from mha_viz.errors import MeansMissing
+from mha_viz.models.getting import catalog
+from mha_viz.models.getting.folder import Stamps, stamps
+from mha_viz.models.intervening.ablation import Means
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loading import AnyModel, load, one_stack
+from mha_viz.request import Request
+
+MODEL_BYTES = 2_500_000_000  # bytes of the weights of all loaded models
+
+
+class Models:
+    """The loaded models; the least recently used one is dropped first."""
+
+    def __init__(self) -> None:
+        self._encoders: OrderedDict[str, AnyModel] = OrderedDict()
+        self._stamps: dict[str, Stamps] = {}  # state of the files of a loaded folder, when it was read
+        self.used: Path | None = None  # the folder of the model that was asked for last, if it has one
+        self._means: dict[str, tuple[Means, int]] = {}  # by loaded model, with the number of sentences added
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the loaded models."""
+        return list(self._encoders)
+
+    def __getitem__(self, name: str) -> Encoder:
+        """Return the model, which must have one stack of layers. Raises ModelUnsupported for another, ModelError's
+        family."""
+        return one_stack(self.opened(name))
+
+    def opened(self, name: str) -> AnyModel:
+        """Return the model, with one stack of layers or two, loaded if it is not. Raises ModelError's family."""
+        if name in self._encoders:
+            folder, before = self._encoders[name].folder, self._stamps.get(name)
+            if folder is not None and before and stamps(folder) not in (before, frozenset()):  # other files by now
+                del self._encoders[name]
+                self._means.pop(name, None)
+        if name not in self._encoders:
+            model = catalog.resolve(name)  # only the files of a user's folder change
+            # Before reading, so that later changes are noticed.
+            self._stamps[name] = stamps(Path(model.path)) if model.kind == "folder" else frozenset()
+            self._encoders[name] = load(name, download=False)
+            gc.freeze()  # so that the garbage collector skips half a million objects of the model libraries
+        self._encoders.move_to_end(name)
+        while len(self._encoders) > 1 and sum(encoder.bytes for encoder in self._encoders.values()) > MODEL_BYTES:
+            self._means.pop(self._encoders.popitem(last=False)[0], None)
+        encoder = self._encoders[name]
+        self.used = encoder.folder
+        return encoder
+
+    def measure(self, name: str, first: int, end: int) -> None:
+        """Add the built-in sentences from ``first`` to ``end`` (exclusive) to the mean outputs of a model's heads;
+        sentences that were already added are skipped.
+
+        Raises MeansMissing if this process has not added the sentences before ``first`` since it loaded the model.
+        """
+        means, done = self._means.get(name, (Means(self[name]), 0))
+        if first > done:
+            raise _missing()
+        self._means.pop(name, None)  # incomplete sums are not stored
+        sentences = built_in().sentences
+        means.add(" ".join(sentence.forms) for sentence in sentences[done:end])
+        self._means[name] = means, max(done, min(end, len(sentences)))
+
+    def means_of(self, request: Request) -> Weights | None:
+        """Return the mean outputs of a model's heads over all built-in sentences, [layer, head, d_head], if its heads
+        are switched off that way. Raises MeansMissing if not all sentences were added."""
+        if request.method != "mean":
+            return None
+        means, done = self._means.get(request.model, (None, 0))
+        if means is None or done < len(built_in().sentences):
+            raise _missing()
+        return means.values()
+
+
+def _missing() -> MeansMissing:
+    return MeansMissing("The mean outputs of this model’s heads are no longer available.", "Open the page again.")
+
+
+@cache
+def built_in() -> Corpus:
+    """Return the sentences that come with the app."""
+    from mha_viz.corpus import grammar
+
+    return grammar.corpus()

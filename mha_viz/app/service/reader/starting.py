@@ -1,0 +1,156 @@
+"""How processes with models begin: as copies of one that has imported the libraries, or each for itself.
+
+On Linux the first process is a template (``process.template``): every reader is a copy of it, also one that takes the
+place of another, however soon. Elsewhere a process imports the libraries itself, and another that has done so stands
+ready."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+import weakref
+from contextlib import suppress
+from typing import TypeAlias
+
+from mha_viz import process
+from mha_viz.process import template
+from mha_viz.process.apart import ONE_AT_IMPORT
+from mha_viz.process.template import Piped, Template
+
+LOAD_SECONDS = 180.0  # for a model on a slow disk, including the import of the libraries
+DATA_BYTES = (
+    8_000_000_000  # of memory, where the system supports a limit: a model of 2 GB, its packed copy, and a reserve
+)
+# Waiting threads sleep instead of spinning, which takes ten times as much time when pages need the cores.
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+SPARE_SECONDS = 20.0  # after a process has begun: until then the first visitors need the cores
+
+Process: TypeAlias = "subprocess.Popen[bytes] | Piped"
+
+
+class _Starter:
+    """What begins for one reader. Its processes write to one temporary folder alone."""
+
+    def __init__(self) -> None:
+        self._began = 0.0  # time.monotonic() when a process last began that somebody waited for
+        self.folder = ""
+
+    def _command(self, function: str) -> tuple[list[str], dict[str, str]]:
+        """Return the command for one of the functions of ``app.service.reader.__main__``, and the environment."""
+        if not self.folder:
+            with suppress(OSError):  # there is nowhere to write: then neither can the process
+                self.folder = tempfile.mkdtemp(prefix="mha_viz-")
+                weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        folder = [self.folder] if self.folder else []
+        command, environment = process.python("-c", _START, *folder, function, str(DATA_BYTES))
+        place = {"TMPDIR": self.folder} if folder else {}
+        return command, {**process.SETTINGS, **WAITING, **environment, **ONE_AT_IMPORT, **place}
+
+    def _is_late(self) -> bool:
+        return time.monotonic() - self._began > SPARE_SECONDS
+
+
+class Copies(_Starter):
+    """Copies of a template. If the template ends, another begins, which is waited for only if a copy is needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._template: Template | None = None
+
+    def start(self) -> Process:
+        """Return a process that waits for a request. Raises OSError if it could not begin, TimeoutError after
+        LOAD_SECONDS."""
+        try:
+            return self._copied()
+        except ConnectionError:  # the template ended when it was asked: another one, once
+            self.close()
+            return self._copied()
+
+    def prepare(self) -> None:
+        """Make the next start fast."""
+        if self._is_late() and (self._template is None or not self._template.runs):
+            self._begin()
+
+    def _copied(self) -> Process:
+        template = self._template if self._template is not None and self._template.runs else self._begin()
+        try:
+            return template.copy(LOAD_SECONDS)
+        except TimeoutError:
+            self.close()
+            raise
+
+    def _begin(self) -> Template:
+        self._began = time.monotonic()
+        self._template = Template(*self._command("template"))
+        return self._template
+
+    def close(self) -> None:
+        """End what only waits."""
+        ended, self._template = self._template, None
+        if ended is not None:
+            ended.close()
+
+
+class Spares(_Starter):
+    """New processes, one of which stands ready from SPARE_SECONDS after the first began."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._spare: Process | None = None
+
+    def start(self) -> Process:
+        """As of Copies."""
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.poll() is None:
+            return spare  # and the next spare one begins at once
+        self._began = time.monotonic()
+        return self._started()
+
+    def prepare(self) -> None:
+        """As of Copies."""
+        if self._is_late() and (self._spare is None or self._spare.poll() is not None):
+            self._spare = self._started()
+
+    def close(self) -> None:
+        """As of Copies."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.kill()
+            spare.communicate()
+
+    def _started(self) -> Process:
+        """Return a new process, which imports the libraries and then waits for a request."""
+        command, environment = self._command("main")
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
+def starter() -> Copies | Spares:
+    """Return the faster way that this system has."""
+    return Copies() if template.possible() else Spares()
+
+
+# The limit is set before a library can allocate memory. If memory runs out, the system kills this process rather than
+# the server, which then starts another. No core file writes what was typed to the disk. transformers is told that scipy
+# and scikit-learn are not there (37 MB and more, for losses and ways to generate that are not used here); whoever else
+# imports them has them. Libraries create a million objects that stay: looking for garbage among them would take a fifth
+# of the import time.
+_START = """
+import gc, os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the server, which ends this process
+gc.disable()
+limit, function = int(sys.argv.pop()), sys.argv.pop()
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (limit,) * 2)
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("500")
+except (ImportError, OSError, ValueError):
+    pass
+import transformers.utils
+transformers.utils.is_scipy_available = transformers.utils.is_sklearn_available = lambda: False
+from mha_viz.app.service.reader import __main__ as reader
+getattr(reader, function)()
+"""

@@ -1,0 +1,198 @@
+"""What can be asked of a model, one function each: called by the server, done in the process that has the models.
+
+The first value of a verb is the request, or the name of the model. A new verb is a function here and a row of VERBS; a
+class that none of them has sent so far is named in CODEC. What needs torch is imported when a verb is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from mha_viz import process
+from mha_viz.analysis.effects import Changes, Effects
+from mha_viz.analysis.syntax import Pointers
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Answer, Continuation, Numbers, Patched
+from mha_viz.attention.parts import ScoreParts
+from mha_viz.attention.rotary import Rotation
+from mha_viz.attention.steps import Row, Step
+from mha_viz.attention.trace import Agreement, Parameters, Trace
+from mha_viz.model_names import ModelName
+from mha_viz.process.messages import Codec
+from mha_viz.request import Question, Request
+from mha_viz.text import Token, TokenizedText
+from mha_viz.text.tokens import Cut
+
+if TYPE_CHECKING:
+    from mha_viz.app.service.reader.models import Models
+    from mha_viz.models.reading.encoder import Encoder
+    from mha_viz.study.effects import Instead
+
+CODEC = Codec(
+    *(Request, Question, Head, range, ModelName),
+    *(Attention, TokenizedText, Token, Cut, Step, Row),
+    *(Trace, Parameters, Rotation, Agreement, ScoreParts, Patched),
+    *(Answer, Continuation, Changes, Effects, Pointers),
+)
+
+
+LESS = "Try again; a smaller model or a shorter text needs less memory."  # what to do without memory
+
+
+def model_of(first: object = "", *_: object) -> str:
+    """Return the name of the model that the values of a verb begin with; empty if they name none."""
+    return first.model if isinstance(first, Request) else str(first)
+
+
+def load(models: Models, model: str) -> None:
+    """Load a model."""
+    models.opened(model)
+
+
+def find_revision(models: Models, model: str) -> str:
+    """Return which revision of a model is loaded."""
+    return models[model].revision
+
+
+def rest(models: Models) -> None:
+    """Return free memory to the system."""
+    process.give_back_memory(of_all=False)
+
+
+def read(models: Models, request: Request) -> Attention:
+    """Return the requested quantity of every head (``study.reading``). An encoder–decoder reads given words as one
+    text."""
+    from mha_viz.study import reading
+
+    return reading.read(models.opened(request.model), request, models.means_of(request) if request.off else None)
+
+
+def trace(models: Models, request: Request, layer: int) -> Trace:
+    """Return every step inside one layer."""
+    return _model(models, request).trace(*request.texts, layer, request.words)
+
+
+def score_parts(
+    models: Models, request: Request, head: Head, query: int, keys: Sequence[int]
+) -> tuple[ScoreParts, ...]:
+    """Return the parts of the scores of a token with each of some others in a head (``models.reading.encoder``)."""
+    text, pair = request.texts
+    return _model(models, request).score_parts_of(text, head, query, keys, pair=pair, words=request.words)
+
+
+def composition(models: Models, request: Request) -> tuple[tuple[Head, Head, str, float], ...]:
+    """Return which earlier heads the scores of each head come from, the largest shares first: from, to, side, share
+    (``models.decomposing.why``)."""
+    from mha_viz.models.decomposing.why import explain_scores
+
+    return explain_scores(_model(models, request), request.text, pair=request.pair, words=request.words).composed()
+
+
+def patched(models: Models, request: Request, to: str = "", side: str = "") -> Patched:
+    """Return what comes back of the answer to the text that outputs are taken from, with each head's output on it, or
+    by the paths to one side of a head (``models.intervening.patching``)."""
+    from mha_viz.models.intervening.patching import activation_patching
+
+    text, source, model = request.text, request.source, _model(models, request)
+    return activation_patching(model, text, source, similar_to=request.other, to=to, side=side)
+
+
+def question(models: Models, request: Request) -> Question:
+    """Return the question of a request, with its word looked up."""
+    from mha_viz.study.one_text import question_of
+
+    return question_of(_model(models, request), request)
+
+
+def continuation(models: Models, request: Request, words: int, before: Continuation, steps: int) -> Continuation:
+    """Return what a causal model writes after a text, some pieces further than ``before``
+    (``models.reading.continuing``)."""
+    from mha_viz.models.reading.continuing import write_more
+
+    return write_more(_model(models, request), request.text, words, before, steps)
+
+
+def answer(models: Models, request: Request) -> Answer:
+    """Return the model's answer with and without the heads that are off (``study.effects.answer``)."""
+    from mha_viz.study import effects
+
+    return effects.answer(_model(models, request), request, _make_substitute(models, request))
+
+
+def effects_of(models: Models, request: Request, layer: int, heads: Sequence[int]) -> Effects:
+    """Return the effect of switching off each of some heads of a layer alone (``study.effects.part``)."""
+    from mha_viz.study import effects
+
+    return effects.part(_model(models, request), layer, heads, request, _make_substitute(models, request))
+
+
+def lost_each(models: Models, request: Request, variants: Sequence[Sequence[Head]]) -> Changes:
+    """Return the changes from switching heads off, for each of several variants (``study.effects.lost_each``)."""
+    from mha_viz.study import effects
+
+    return effects.lost_each(_model(models, request), variants, request, _make_substitute(models, request))
+
+
+def measure_means(models: Models, model: str, first: int, end: int) -> None:
+    """Read the built-in sentences from number ``first`` to ``end`` (exclusive) for the method "mean"."""
+    models.measure(model, first, end)
+
+
+def point(models: Models, model: str, first: int, end: int) -> tuple[Pointers | None, ...]:
+    """Return where every head points in the built-in sentences from number ``first`` to ``end`` (exclusive)."""
+    from mha_viz.app.service.reader.models import built_in
+    from mha_viz.study.plan import point
+
+    corpus = built_in()
+    return tuple(point(models[model], replace(corpus, sentences=corpus.sentences[first:end])))
+
+
+def repeats(models: Models, model: str, first: int, end: int, untrained: bool) -> Numbers:
+    """Return [measure, layer, head]: the measures of heads on some of the repeated random sequences
+    (``study.decoder_heads.part_of``), optionally for the model with random weights."""
+    from mha_viz.analysis.repeats import DRAWS, LENGTH, SEED
+    from mha_viz.study import decoder_heads
+
+    encoder = models[model]
+    decoder_heads.check(encoder, LENGTH, DRAWS)
+    of_weights = encoder.untrained(SEED) if untrained else encoder
+    return decoder_heads.part_of(of_weights, range(first, end), LENGTH, DRAWS, SEED)
+
+
+def _model(models: Models, request: Request) -> Encoder:
+    """Return the model that a request asks, with the prefix of its texts."""
+    encoder = models[request.model]
+    return encoder.prefixed(request.prefix) if request.prefix else encoder
+
+
+def _make_substitute(models: Models, request: Request) -> Instead:
+    from mha_viz.study.effects import substitute
+
+    return partial(substitute, means=models.means_of(request))
+
+
+VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        verb.__name__: verb
+        for verb in (
+            *(
+                load,
+                find_revision,
+                rest,
+                read,
+                trace,
+                score_parts,
+                composition,
+                patched,
+                question,
+                answer,
+                continuation,
+            ),
+            *(effects_of, lost_each, measure_means, point, repeats),
+        )
+    }
+)

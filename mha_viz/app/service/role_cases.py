@@ -1,0 +1,176 @@
+"""Sentences in which a head does what its role says, and the links that open them on Explore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import quote
+
+from mha_viz.analysis.examples import Example, examples, spans
+from mha_viz.analysis.profile import Profile
+from mha_viz.app.service.caches import model_service, ready
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.service.studies import Evidence
+from mha_viz.app.url import address
+from mha_viz.app.url.address import CaseInLink
+from mha_viz.app.url.annotated import Annotated, annotated, built_in
+from mha_viz.attention import Head
+from mha_viz.corpus.conllu import as_conllu
+from mha_viz.corpus.excerpts import SentenceSpan, excerpts, shorter
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.errors import MhaVizError
+from mha_viz.figures.words.glosses import gloss
+from mha_viz.figures.words.role_words import by_head
+from mha_viz.models.getting import catalog
+from mha_viz.numerals import weight
+from mha_viz.request import Request
+
+AROUND, IN_SHORT = 12, 5  # words that are shown on each side of a link, and in a head's card
+FEWEST = 4  # words of the sentence in a head's card, in which a link can be seen
+PATIENCE = 10  # seconds for the reading of an example
+
+
+class RoleCase(NamedTuple):
+    """A sentence in which a head does what its role says: its words, the parameters of Explore that show it there (None
+    if it is too long for a link), and the answer of the head."""
+
+    words: str
+    parameters: dict[str, str] | None
+    answer: str
+
+
+def right_case(
+    model: catalog.Model, evidence: Evidence, head: Head, shown: Sequence[Example], role: tuple[str, str] | None = None
+) -> RoleCase | None:
+    """Find a sentence in which a head is right.
+
+    The recorded case with the largest weight, of those in FEWEST words or more if there are any; or, of coreference
+    without sentences that can be shown, the example in its gloss if the model, which reads it now, is right there.
+
+    Args:
+        shown: the recorded cases of the head that can be shown.
+        role: its name and detail; by default the head's first role that has such a sentence.
+    """
+    for finding in by_head(evidence.findings()).get(head, []):
+        name = (finding.role, finding.detail)
+        if role not in (None, name):
+            continue
+        right = [example for example in shown if (example.role, example.detail) == name and example.right]
+        if right:
+            return recorded_case(next((e for e in right if len(e.sentence.forms) >= FEWEST), right[0]), IN_SHORT)
+        if finding.role == "coreference" and (meaning := gloss(finding.detail)):
+            in_gloss = _in_gloss(model, head, meaning.example)
+            if in_gloss is not None:
+                return in_gloss
+    return None
+
+
+def _in_gloss(model: catalog.Model, head: Head, example: str) -> RoleCase | None:
+    """Return the example of a role, if the head gives more to its right answer there than to any other word."""
+    words = example.split()
+    query, key = (next(at for at, word in enumerate(words) if mark in word) for mark in "*_")
+    forms = [re.sub("[*_]", "", word) for word in words]
+    text = " ".join(forms)
+    if not ready(model):
+        return None
+    with suppress(MhaVizError, TimeoutError):
+        reading = model_service().cached(verbs.read, Request(model.name, text)).result(PATIENCE).by_words()
+        ordinary = [at for at, is_special in enumerate(reading.queries.special) if not is_special]
+        row = reading[head][ordinary[query], ordinary]
+        if len(row) == len(forms) and int(row.argmax()) == key:
+            parameters = {**_same_model(), "text": text, "case": str(CaseInLink(head, "q", query))}
+            return RoleCase(text, parameters, f"“{forms[query]}” → “{forms[key]}” ({weight(float(row[key]))}), right")
+    return None
+
+
+# ---- Recorded cases -----------------------------------------------------------------------------------------
+
+
+def bundled_sentences(profile: Profile) -> Mapping[SentenceSpan, Sentence]:
+    """Look up the sentences of a profile's cases which everybody may read: its own, or the built-in ones."""
+    wanted = spans(profile.tables["evidence"])
+    if profile.sentences:
+        return dict(zip(wanted, profile.sentences, strict=True))
+    if profile.facts["sha256"] == built_in().digest:
+        return dict(zip(wanted, excerpts(built_in().sentences, wanted), strict=True))
+    return {}
+
+
+def cases_of(head: Head, profile: Profile, sentences: Mapping[SentenceSpan, Sentence]) -> tuple[Example, ...]:
+    """Look up the recorded cases of a head, with these sentences."""
+    table = profile.tables["evidence"]
+    rows = table[(table["layer"] == head.layer) & (table["head"] == head.head)]
+    return examples(rows, sentences) if len(rows) else ()
+
+
+def bundled_cases(evidence: Evidence, head: Head) -> list[Example]:
+    """Look up the recorded cases of a head whose sentences everybody may read."""
+    profiles = [profile for profile in evidence.profiles if "evidence" in profile.tables]
+    return [case for profile in profiles for case in cases_of(head, profile, bundled_sentences(profile))]
+
+
+def recorded_case(example: Example, near: int = AROUND) -> RoleCase:
+    """Return a recorded case, with so many words of its sentence around the link."""
+    words = around(example.sentence.forms, (example.word, example.answer), near)
+    answer = f"“{example.form(example.word)}” → “{example.form(example.answer)}”"
+    if example.detail.endswith("head_to_dep"):  # here the answer is the word that attends
+        answer = f"“{example.form(example.answer)}” → “{example.form(example.word)}”"
+    gold = " or ".join(f"“{example.form(word)}”" for word in example.gold)
+    mark = "right" if example.right else f"correct: {gold}" if gold else "wrong"
+    parameters = link(example.sentence, as_case(example), opened(example))
+    return RoleCase(words, parameters, f"{answer} ({weight(example.weight)}), {mark}")
+
+
+# ---- Links to Explore ---------------------------------------------------------------------------------------
+
+
+def opened(example: Example) -> str:
+    """Return the gold annotation that Explore shows for a case: "nsubj.dep_to_head", "coreference"; an empty string for
+    other roles."""
+    return {"syntax": example.detail.replace(" ", "."), "coreference": "coreference"}.get(example.role, "")
+
+
+def as_case(example: Example) -> CaseInLink:
+    """Return the case for Explore, with its held word: for "head_to_dep" as the key to which others attend."""
+    return CaseInLink(example.head, "k" if example.detail.endswith("head_to_dep") else "q", example.word)
+
+
+def link(sentence: Sentence, case: CaseInLink, gold: str) -> dict[str, str] | None:
+    """Return the parameters of the Explore page for a sentence with its annotation; None if it is too long for a
+    link."""
+    text = " ".join(sentence.forms)
+    annotation = annotated(text)
+    texts: Iterable[str] = [text]
+    if not isinstance(annotation, Annotated) or annotation.sentence.words != sentence.words:
+        texts = map(_pasted, shorter(sentence, coreference=gold == "coreference"))
+    same = _same_model()
+    room = address.MAX_ENCODED - len(quote(same.get("tray", "")))
+    fits = next((text for text in texts if len(quote(text)) <= room), None)
+    return None if fits is None else {**same, "text": fits, "case": str(case), **({"gold": gold} if gold else {})}
+
+
+def _pasted(sentence: Sentence) -> str:
+    """Return a sentence as it can be pasted: its CoNLL-U lines without comments."""
+    return "\n".join(line for line in as_conllu([sentence]).splitlines() if line and not line.startswith("#"))
+
+
+def around(forms: Sequence[str], ends: Sequence[int], near: int = AROUND) -> str:
+    """Return the sentence or, if it is long, so many words around both ends of a link."""
+    return " ".join(_shortened(forms, [min(max(word, 0), len(forms) - 1) for word in ends], near))
+
+
+def _shortened(forms: Sequence[str], ends: Sequence[int], near: int) -> Iterator[str]:
+    last = -1
+    for i in (i for i in range(len(forms)) if any(abs(i - end) <= near for end in ends)):
+        if i != last + 1:
+            yield "…"
+        yield forms[i]
+        last = i
+    if last + 1 < len(forms):
+        yield "…"
+
+
+def _same_model() -> dict[str, str]:
+    return {name: value for name, value in address.now().items() if name in ("model", "tray")}

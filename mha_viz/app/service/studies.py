@@ -1,0 +1,328 @@
+"""Profiles for the app: shipped ones, those measured on this server, and the measuring itself.
+
+Files are read and models are measured in child processes. Unfinished sums are stored in a folder, so that a
+stopped study can continue; finished profiles are stored too, so that they survive a restart of the server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.profile import FACTS, Profile, profile_of, read_findings, read_profile
+from mha_viz.analysis.repeats import DecoderHeads
+from mha_viz.analysis.shipped import given_corpora, given_folders, given_roles, united
+from mha_viz.analysis.syntax import Pointers
+from mha_viz.analysis.unusual import Habits, given_habits, read_habits
+from mha_viz.app.service import profiles
+from mha_viz.app.service.caches import BoundedCache, Once, lasting, model_service
+from mha_viz.app.service.jobs import Job, Task, queue_of
+from mha_viz.app.service.profiles import tidy
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.url.annotated import built_in
+from mha_viz.corpus import uploads
+from mha_viz.corpus.excerpts import SentenceSpan, read_excerpts
+from mha_viz.corpus.treebank import Sentence
+from mha_viz.corpus.uploads import NEUTRAL, StudyCorpus, words
+from mha_viz.errors import CorpusError, ExportError, MhaVizError, ModelUnreachable
+from mha_viz.models.getting import catalog, hub
+from mha_viz.process import apart
+from mha_viz.process.messages import size_of
+from mha_viz.process.steps import Steps, each, ranges
+from mha_viz.quotes import series
+
+CHILD = "mha_viz.study.child"
+AT_A_TIME = 50  # built-in sentences that are read without a pause
+CACHE_BYTES = 200_000_000  # of profiles that could not be written to the disk…
+UNWRITTEN_BYTES = 20_000_000  # …and when all visitors have left
+SOURCE_BYTES = 60_000_000  # of uploaded files
+BYTES_OF_WORD = 500  # per annotated word in memory
+MOST_WORDS = 100_000  # in a study on a public server
+GRACE = 20.0  # seconds in which a stopped study can save its sums
+BUILT_IN = ("the built-in sentences",)  # the corpora of a model that was measured here
+READY = 16  # Evidence objects whose roles and baselines stay computed
+
+
+class Evidence(NamedTuple):
+    """Everything measured for one model on one corpus, or on the treebanks of the shipped profiles together; of a
+    causal model also on repeated random tokens, if it was."""
+
+    label: str
+    profiles: tuple[Profile, ...]
+    repeats: DecoderHeads | None = None
+
+    def table(self, name: str) -> Any:
+        """Return the table of this name from the first profile that has it; None if none has."""
+        return next((p.tables[name] for p in self.profiles if name in p.tables and len(p.tables[name])), None)
+
+    def source(self, name: str) -> Profile | None:
+        """Return the profile from which :func:`table` takes a table."""
+        return next((p for p in self.profiles if name in p.tables and len(p.tables[name])), None)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the roles, each kind from the first profile that has any, and those that only repeated tokens show."""
+        return _findings(self)
+
+
+@lasting(READY)
+def _findings(evidence: Evidence) -> tuple[Finding, ...]:
+    roles = united(profile.findings() for profile in evidence.profiles)
+    there = {(f.head, f.role, f.detail) for f in roles}
+    on_repeats = evidence.repeats.findings() if evidence.repeats else ()
+    return (*roles, *(f for f in on_repeats if (f.head, f.role, f.detail) not in there))
+
+
+_given_lock = threading.Lock()
+
+
+def given(name: str) -> Evidence | None:
+    """Return the shipped profiles of a model that comes with the app; None for other models. All callers get the same
+    object, so that what is computed from it can be cached without comparing its tables."""
+    with _given_lock:
+        return _load_given(name)
+
+
+@cache
+def _load_given(name: str) -> Evidence | None:
+    profiles_of_model = tuple(map(read_profile, given_folders(name)))
+    return Evidence(series(given_corpora(name)), profiles_of_model) if profiles_of_model else None
+
+
+def sentences_given() -> StudyCorpus:
+    """Return the built-in sentences as a corpus to be measured."""
+    corpus = built_in()
+    return StudyCorpus(*BUILT_IN, corpus.digest, words(corpus))
+
+
+class Unwritten(NamedTuple):
+    """A profile that exists only in memory, and why."""
+
+    profile: Profile
+    error: MhaVizError
+
+
+class _Stored:
+    """What this server holds besides results: profiles that the disk did not take, and of measured files their words
+    and some sentences, until all visitors have left."""
+
+    def __init__(self) -> None:
+        tidy()
+        self.unwritten = BoundedCache[str, Unwritten](
+            CACHE_BYTES, lambda one: profiles.size(one.profile), UNWRITTEN_BYTES
+        )
+        self.measured = BoundedCache[str, StudyCorpus](SOURCE_BYTES, size_of)
+        self.excerpts = BoundedCache[str, Mapping[SentenceSpan, Sentence]](
+            SOURCE_BYTES, lambda sentences: 1000 + sum(BYTES_OF_WORD * len(s.words) for s in sentences.values())
+        )
+
+
+stored = Once(_Stored)
+
+
+# ---- Files ----------------------------------------------------------------------------------------------
+
+
+def source(data: bytes, name: str) -> StudyCorpus | None:
+    """Return what is known about this file, if it was read a moment ago. Raises the CorpusError that reading it
+    raised."""
+    key = _of_file(data, name)
+    source, failed = queue_of("file").results.get(key), queue_of("file").failed(key)
+    if source is None and failed is not None and isinstance(failed.error, CorpusError):
+        raise failed.error
+    return source
+
+
+def read(data: bytes, name: str) -> Job:
+    """Begin to read a file, or join the reading that is under way; afterwards :func:`source` returns it. Raises
+    Busy."""
+    key = _of_file(data, name)
+    return queue_of("file").submit(key, name, lambda job: uploads.read_apart(data, name, job.stopped))
+
+
+# ---- Profiles -------------------------------------------------------------------------------------------
+
+
+def profile(model: catalog.Model, digest: str) -> Profile | None:
+    """Return the profile of a model on the corpus with this digest, if it was measured."""
+    key = profiles.key(model, digest)
+    folder, unwritten = profiles.home() / key, stored().unwritten.get(key)
+    profile = unwritten.profile if unwritten else queue_of("study").results.get(key)
+    if profile is None and (folder / FACTS).is_file():
+        try:
+            profile = queue_of("study").results.put(key, read_profile(folder))
+        except MhaVizError:  # damaged or of an older version: measured again on request
+            return None
+    if profile is not None:
+        profiles.mark_used(folder)
+    return profile
+
+
+def unkept(model: catalog.Model, digest: str) -> MhaVizError | None:
+    """Return why a profile could not be written to the disk, if so; it is then only in memory."""
+    unwritten = stored().unwritten.get(profiles.key(model, digest))
+    return unwritten.error if unwritten else None
+
+
+def reference_evidence(model: catalog.Model) -> Evidence | None:
+    """Return what the roles of a model were found in: the shipped profiles, or else that of the built-in sentences;
+    None if it was not measured. Raises what :func:`profile` raises."""
+    shipped = given(model.name) if model.kind in ("bundled", "own") else None
+    if shipped is not None:
+        return shipped
+    measured = profile(model, built_in().digest)
+    return None if measured is None else Evidence(*BUILT_IN, (measured,))
+
+
+class RoleSummary(NamedTuple):
+    """The findings of profiles about the heads of a model: their ``roles``, the ``corpora`` of these, whether they were
+    measured, and what the heads do over the corpus of their profile."""
+
+    roles: tuple[Finding, ...] = ()
+    corpora: tuple[str, ...] = ()
+    is_measured: bool = False
+    habits: Habits = MappingProxyType({})
+
+
+def summarise(model: catalog.Model) -> RoleSummary:
+    """Return what is stored of a model's heads, read without pandas or torch; nothing of a damaged profile."""
+    if model.kind in ("bundled", "own"):
+        corpora = given_corpora(model.name)
+        return RoleSummary(given_roles(model.name), corpora or BUILT_IN, bool(corpora), given_habits(model.name))
+    folder = profiles.home() / profiles.key(model, built_in().digest)
+    roles: tuple[Finding, ...] | None = None
+    habits: Habits = {}
+    with suppress(MhaVizError):
+        roles = read_findings(folder) if (folder / FACTS).is_file() else None
+    with suppress(MhaVizError):
+        habits = read_habits(folder)
+    return RoleSummary(roles or (), BUILT_IN, roles is not None, habits)
+
+
+# ---- Measuring ------------------------------------------------------------------------------------------
+
+
+def start(model: catalog.Model, source: StudyCorpus) -> Job:
+    """Begin a study, or join the same one under way.
+
+    Raises CorpusError for more words than a public server measures, and Busy if this visitor has another study or
+    too many are waiting.
+    """
+    if catalog.hosted() and source.words > MOST_WORDS:
+        raise CorpusError(
+            f"This file has {source.words:,} words; this server measures at most {MOST_WORDS:,}.",
+            "Split it, or measure it on your own machine: mha-viz profile.",
+        )
+    key = profiles.key(model, source.digest)
+    job = queue_of("study").submit(key, f"{model.label} on {source.name}", partial(_measure, key, model, source))
+    stored().measured.put(key, source._replace(name=NEUTRAL) if source.data else source)
+    return job
+
+
+def under_way(model: catalog.Model, digest: str) -> Job | None:
+    """Return the study of a model on a corpus that runs or waits now, submitted by any visitor."""
+    return queue_of("study").under_way(profiles.key(model, digest))
+
+
+def stopping(model: catalog.Model, digest: str) -> bool:
+    """Return True from the stop of a study until its sums are saved."""
+    return queue_of("study").stopping(profiles.key(model, digest))
+
+
+def failed(model: catalog.Model, digest: str) -> tuple[MhaVizError, StudyCorpus] | None:
+    """Return why the last study of a model on a corpus failed, if it did, and the corpus to start it again with. An
+    uploaded file comes without its name, which only the visitor who uploaded it may see."""
+    key = profiles.key(model, digest)
+    job, source = queue_of("study").failed(key), stored().measured.get(key)
+    return (job.error, source) if job and job.error and source else None
+
+
+def _measure(key: str, model: catalog.Model, source: StudyCorpus, job: Job) -> Profile:
+    folder = hub.local_folder(model)
+    if folder is None:
+        raise ModelUnreachable(f"The files of {model.label} are not on this machine.", "Open the model in Explore.")
+    sums = profiles.made(profiles.home() / key)
+    tidy(sums)
+    order = {
+        "folder": str(folder),
+        "name": model.name,
+        "revision": hub.BUNDLE_SHA256.get(model.path, "")[:12],
+        "sums": str(sums) if sums else None,
+        "data": source.data,
+    }
+    bounds = _bounds(folder)._replace(writable=(str(sums),) if sums else ())
+    profile = profile_of(apart.run(CHILD, order, bounds, job.tell, cancelled=job.stopped))
+    queue_of("study").results.put(key, profile)  # before it is written, so that no failure loses it
+    try:
+        if sums is None:
+            raise ExportError("The folder of profiles cannot be written.")
+        profile.write(sums)
+        stored().unwritten.drop(key)
+    except ExportError as error:
+        stored().unwritten.put(key, Unwritten(profile, error))
+    tidy(sums)
+    return profile
+
+
+def excerpts(model: catalog.Model, digest: str, spans: Sequence[SentenceSpan]) -> Mapping[SentenceSpan, Sentence]:
+    """Return sentences of an uploaded file. The caller must make sure that the visitor has that file. Empty if the file
+    is no longer here. Raises CorpusError."""
+    key = profiles.key(model, digest)
+    source, sentences = source_measured(model, digest), stored().excerpts.get(key)
+    if sentences is None and source is not None:
+        sentences = stored().excerpts.put(key, read_excerpts(source.data, spans))
+    return sentences or {}
+
+
+def source_measured(model: catalog.Model, digest: str) -> StudyCorpus | None:
+    """Return an uploaded and measured file, without its name, as long as it is here; only for visitors who have that
+    file."""
+    source = stored().measured.get(profiles.key(model, digest))
+    return source if source is not None and source.data else None
+
+
+# ---- Where heads point ----------------------------------------------------------------------------------
+
+
+def pointing(model: catalog.Model) -> Task[tuple[Pointers | None, ...]]:
+    """Return the task of finding where every head points in every sentence of the built-in corpus."""
+    key, words = profiles.key(model, built_in().digest), "Reading the built-in sentences"
+    return Task("pointers", key, model.label, words, lambda: pointed(model))
+
+
+def pointed(model: catalog.Model) -> Steps[tuple[Pointers | None, ...]]:
+    """Read the built-in sentences, a few at a time, so that other readings wait for at most one batch."""
+    sentences = ranges(0, len(built_in().sentences), AT_A_TIME)
+    parts = yield from each(
+        sentences, lambda some: model_service().ask(verbs.point, model.name, some.start, some.stop).result()
+    )
+    return tuple(chain.from_iterable(parts))
+
+
+def _bounds(folder: Path) -> apart.Bounds:
+    """Return the limits of a study: on one's own machine all cores, at low priority, for as long as it takes; on a
+    public server half of the cores and ten minutes at a time. The model is in memory twice, trained and untrained, each
+    with packed copies."""
+    if not catalog.hosted():
+        return apart.Bounds(threads=0, grace=GRACE, what="The study", answer_bytes=10**9)
+    weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    return apart.Bounds(
+        seconds=600,
+        megabytes=3_000 + 6 * weights // 10**6,
+        threads=max(1, (os.cpu_count() or 1) // 2),
+        grace=GRACE,
+        what="The study",
+        less="What is done is kept; start it again to go on.",
+    )
+
+
+def _of_file(data: bytes, name: str) -> str:
+    return hashlib.sha256(data).hexdigest() + name

@@ -1,0 +1,58 @@
+"""Who asks: one key for all tabs of one browser, so that the server's capacity is shared fairly.
+
+The key is made from the address of the connection and the token in Streamlit's XSRF cookie, which every browser gets
+with its first page. A class behind one address, or everybody behind one proxy, therefore counts as one visitor per
+browser. This is for fairness and not for security: a program can make up tokens, so every queue also has a limited
+number of places.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+COOKIE = "_streamlit_xsrf"
+TOKEN_BYTES = 16
+NOBODY = ""  # where there is no session: a worker thread, a test, a notebook
+
+
+def visitor() -> str:
+    """Return a key for the visitor whose script, callback or fragment runs in this thread: 16 hexadecimal digits.
+
+    Tabs of one browser share it; without a cookie each session counts as a visitor. It is :data:`NOBODY` in a thread
+    without a session, so call this before handing work to another thread.
+    """
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        return NOBODY
+    address = st.context.ip_address  # None for this machine itself
+    where = address if isinstance(address, str) else ""
+    browser = token(st.context.cookies.get(COOKIE)) or context.session_id.encode()
+    return hashlib.sha256(f"{where}/".encode() + browser).hexdigest()[:16]
+
+
+def session() -> str:
+    """Return the tab whose script, callback or fragment runs in this thread; :data:`NOBODY` as for :func:`visitor`."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return NOBODY if context is None else context.session_id
+
+
+def asker() -> tuple[str, str]:
+    """Return :func:`visitor` and :func:`session`, for queues that serve visitors in turn."""
+    return visitor(), session()
+
+
+def token(cookie: object) -> bytes:
+    """Return the token of an XSRF cookie, "2|mask|masked token|time": the mask differs from page to page, the token
+    does not. Empty for anything else."""
+    try:
+        version, mask, masked, _ = str(cookie).strip("\"'").split("|")
+        key, hidden = binascii.unhexlify(mask), binascii.unhexlify(masked)
+    except ValueError:  # binascii's error is a subclass
+        return b""
+    if version != "2" or len(key) != 4 or len(hidden) != TOKEN_BYTES:
+        return b""
+    return bytes(byte ^ key[at % 4] for at, byte in enumerate(hidden))

@@ -1,0 +1,112 @@
+"""Access control: the host names of this server, the origins of WebSockets, and the paths that are served."""
+
+from __future__ import annotations
+
+from html import escape
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import config
+from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
+
+from mha_viz.app.serving.paths import HEALTH, MEDIA, STREAM, base, below, new_address, pages
+from mha_viz.app.serving.settings import HOSTS, ServerSettings
+from mha_viz.browser.bundle import page_style
+
+_METRICS = "_stcore/metrics"
+_AGENTS = "_stcore/agent/"
+# Streamlit's sign-on, which the app has not: its answers write to the log. And the list of the shell's files.
+_UNUSED = ("auth/login", "auth/logout", "oauth2callback", "manifest.json")
+_NO_PAGE = """<!doctype html>
+<html lang="en">
+<meta name="viewport" content="width=device-width">
+<title>mha_viz: no such page</title>
+<style>{style}</style>
+<b>mha_viz</b>
+<h1>There is no such page.</h1>
+<a href="{home}">Open mha_viz</a>
+</html>
+"""
+
+
+class AccessControl:
+    """ASGI middleware that refuses requests for other host names, from other origins and to unknown paths."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        self._app = app
+        by_choice = ((_METRICS, settings.metrics), (_AGENTS, config.get_option("server.enableAgentApi")))
+        self._closed = (*_UNUSED, *(path for path, is_open in by_choice if not is_open))
+        self._pages = pages()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            headers = Headers(scope=scope)
+            if below(scope) == STREAM and is_host_allowed(headers.get("host")) and _is_ours(headers):
+                await self._app(scope, _bytes_only(receive, send), send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+        else:
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, host = below(scope), Headers(scope=scope).get("host")
+        if path != HEALTH and not is_host_allowed(host):  # health probes use the address
+            problem = f"This server does not answer to the name “{(host or '')[:80]}”."
+            remedy = f"Its owner can add names with {HOSTS} or mha-viz serve --allowed-hosts."
+            await PlainTextResponse(f"{problem} {remedy}", 400)(scope, receive, send)
+        elif f"{path}/".startswith(tuple(f"{closed.rstrip('/')}/" for closed in self._closed)):
+            await PlainTextResponse("Not found", 404)(scope, receive, send)
+        elif (moved := new_address(scope)) is not None:
+            await RedirectResponse(moved)(scope, receive, send)
+        elif path.rstrip("/") in self._pages or path.startswith(MEDIA):
+            await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, _Unknown(scope, receive, send))
+
+
+def _bytes_only(receive: Receive, send: Send) -> Receive:
+    """Return messages of a WebSocket, which ends at the first that is text: Streamlit's protocol has none."""
+
+    async def next_message() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.receive" and message.get("bytes") is None:
+            await send({"type": "websocket.close", "code": 1003})
+            return {"type": "websocket.disconnect", "code": 1003}
+        return message
+
+    return next_message
+
+
+class _Unknown:
+    """Replaces Streamlit's shell, its answer to every unknown path, by a 404."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._replaced = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_shell(message):
+            self._replaced = True
+            home = f"/{base()}/" if base() else "/"
+            page = _NO_PAGE.format(home=escape(home), style=page_style("instead"))
+            await HTMLResponse(page, 404)(self._scope, self._receive, self._send)
+        elif not self._replaced:
+            await self._send(message)
+
+
+def _is_shell(start: Message) -> bool:
+    is_html = Headers(raw=list(start["headers"])).get("content-type", "").startswith("text/html")
+    return start["status"] in (200, 206, 304) and is_html
+
+
+def _is_ours(headers: Headers) -> bool:
+    """Return whether the request comes from a page of this server. Another port of the same host is another server."""
+    origin = headers.get("origin")
+    if origin is None:  # not a browser
+        return True
+    allowed = {str(origin).strip() for origin in config.get_option("server.corsAllowedOrigins")}
+    return origin in allowed or urlsplit(origin).netloc.lower() == (headers.get("host") or "").lower()

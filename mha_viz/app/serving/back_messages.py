@@ -1,0 +1,272 @@
+"""Which messages of a browser reach Streamlit, whose protocol has kinds that no page of this app sends, and no limits.
+
+A message is read as it arrived, field by field, before anything is made of it: of one that is not allowed nothing
+remains. The table names every kind and every field of the protocol, so that a new one is decided on and not let in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+FIELDS = 5_000  # of one message, in all its parts
+_CONTENT = 2_000_000  # bytes: as many as the whole message may have
+_ADDRESS = 200_000  # bytes of an address with its parameters, which pages cut
+_MARKS = 100_000  # of the structure of a value in JSON: a word of its text takes less memory than a list does
+
+
+class FieldLimit(NamedTuple):
+    """Limit a field: ``most`` bytes, up to ``times`` in a message, text of this ``form``, JSON of few parts."""
+
+    most: int = _CONTENT
+    times: int = 1
+    form: re.Pattern[bytes] | None = None
+    is_json: bool = False
+
+
+def _text(form: str, most: int, times: int = 1) -> FieldLimit:
+    return FieldLimit(most, times, re.compile(form.encode("latin-1")))
+
+
+_LINE = r"[^\x00-\x1f\x7f]*"
+_ANY = FieldLimit()
+_JSON = FieldLimit(is_json=True)
+_NUMBERS = FieldLimit(8_000)
+_OF_A_FILE = r"(?:[\x00-\x7f\xc0-\xff][\x80-\xbf]*){0,255}"  # a name of so many characters
+_ID = _text(_LINE, 400)
+_FILE_ID = _text(r"[0-9A-Za-z-]*", 64)
+_HASH = r"(?:[0-9a-f]{32,64})?"
+_DIGEST = _text(_HASH, 64)
+_WORD = _text(_LINE, 100)
+_NEVER = None  # no page of the app sends it
+
+# By the name of a message in the protocol: its fields.
+RULES: Mapping[str, Mapping[str, FieldLimit | None]] = {
+    "BackMsg": {
+        "rerun_script": _ANY,
+        "stop_script": _ANY,
+        "app_heartbeat": _ANY,
+        "file_urls_request": _ANY,
+        "backend_operation_request": _ANY,
+        "clear_cache": _NEVER,
+        "set_run_on_save": _NEVER,
+        "load_git_info": _NEVER,
+        "debug_disconnect_websocket": _NEVER,
+        "debug_shutdown_runtime": _NEVER,
+    },
+    "ClientState": {
+        "query_string": _text(_LINE, _ADDRESS),
+        "widget_states": _ANY,
+        "page_script_hash": _DIGEST,
+        "page_name": _text(_LINE, 255),
+        "fragment_id": _DIGEST,
+        "is_auto_rerun": _ANY,
+        "cached_message_hashes": _text(_HASH, 64, 1_000),
+        "context_info": _ANY,
+        "is_history_navigation": _ANY,
+    },
+    "WidgetStates": {"widgets": FieldLimit(times=400)},
+    "WidgetState": {
+        "id": _ID,
+        "trigger_value": _ANY,
+        "bool_value": _ANY,
+        "double_value": _ANY,
+        "int_value": _ANY,
+        "string_value": _ANY,
+        "double_array_value": _ANY,
+        "int_array_value": _ANY,
+        "string_array_value": _ANY,
+        "json_value": _JSON,
+        "file_uploader_state_value": _ANY,
+        "json_trigger_value": _JSON,
+        "arrow_value": _NEVER,
+        "bytes_value": _NEVER,
+        "string_trigger_value": _NEVER,
+        "chat_input_value": _NEVER,
+    },
+    "DoubleArray": {"data": _NUMBERS},
+    "SInt64Array": {"data": _NUMBERS},
+    "StringArray": {"data": FieldLimit(10_000, 1_000)},
+    "FileUploaderState": {"uploaded_file_info": FieldLimit(10_000, 4)},
+    "UploadedFileInfo": {"name": _text(_OF_A_FILE, 1_020), "size": _ANY, "file_id": _FILE_ID, "file_urls": _ANY},
+    "FileURLs": {"file_id": _FILE_ID, "upload_url": _ID, "delete_url": _ID},
+    "ContextInfo": {
+        "timezone": _WORD,
+        "timezone_offset": _ANY,
+        "locale": _WORD,
+        "url": _text(_LINE, _ADDRESS),
+        "is_embedded": _ANY,
+        "color_scheme": _WORD,
+    },
+    "FileURLsRequest": {"request_id": _ID, "file_names": _text(_OF_A_FILE, 1_020, 4), "session_id": _FILE_ID},
+    "BackendOperationRequest": {
+        "request_id": _ID,
+        "session_id": _FILE_ID,
+        "deferred_file": _ANY,
+        "install_skills": _NEVER,
+        "dismiss_skills_nudge": _NEVER,
+        "dataframe_chunk": _NEVER,
+    },
+    "DeferredFileRequestPayload": {"file_id": _text(r"[0-9a-f]{32,64}", 64)},
+    # Parts of what never comes.
+    "ArrowTable": {"data": _NEVER, "index": _NEVER, "columns": _NEVER, "styler": _NEVER},
+    "ArrowTableStyler": {"uuid": _NEVER, "caption": _NEVER, "styles": _NEVER, "display_values": _NEVER},
+    "StringTriggerValue": {"data": _NEVER},
+    "ChatInputValue": {"data": _NEVER, "file_uploader_state": _NEVER, "audio_file_info": _NEVER},
+    "InstallSkillsRequestPayload": {},
+    "DismissSkillsNudgeRequestPayload": {},
+    "DataframeChunkRequestPayload": {
+        "source_id": _NEVER,
+        "offset": _NEVER,
+        "limit": _NEVER,
+        "sort": _NEVER,
+    },
+    "SortState": {"column": _NEVER, "direction": _NEVER},
+}
+# What must be there, or Streamlit writes to its log that it is not.
+_NEEDED = {"BackMsg": 1, "BackendOperationRequest": "deferred_file", "DeferredFileRequestPayload": "file_id"}
+COSTS = {"file_urls_request": 4.0, "backend_operation_request": 4.0}  # of a message; of another kind it is 1
+# That cost as much as a message. The largest of ordinary use, of a page with 20 kB of annotation in its address, has
+# 63 kB, of which a tab may send eight at once.
+_BYTES = 10_000
+
+_VARINT, _FIXED, _LENGTH, _FIXED_32 = 0, 1, 2, 5  # how a value is written
+_WRITTEN = {
+    FieldDescriptor.TYPE_DOUBLE: _FIXED,
+    FieldDescriptor.TYPE_FIXED64: _FIXED,
+    FieldDescriptor.TYPE_SFIXED64: _FIXED,
+    FieldDescriptor.TYPE_FLOAT: _FIXED_32,
+    FieldDescriptor.TYPE_FIXED32: _FIXED_32,
+    FieldDescriptor.TYPE_SFIXED32: _FIXED_32,
+    FieldDescriptor.TYPE_STRING: _LENGTH,
+    FieldDescriptor.TYPE_BYTES: _LENGTH,
+    FieldDescriptor.TYPE_MESSAGE: _LENGTH,
+}
+
+
+class Allowed(NamedTuple):
+    """A message that may be passed on."""
+
+    kind: str
+    message: BackMsg
+
+
+class _Field(NamedTuple):
+    name: str
+    written: int
+    rule: FieldLimit
+    inside: Descriptor | None
+    is_text: bool
+
+
+class _NotAllowedError(Exception):
+    """The message is not passed on."""
+
+
+def read_allowed(data: bytes) -> Allowed | None:
+    """Return a message that may be passed on; None for all others."""
+    try:
+        kind = _Walk(data).message(BackMsg.DESCRIPTOR, 0, len(data))
+        message = BackMsg.FromString(data)
+    except (_NotAllowedError, DecodeError):
+        return None
+    return Allowed(kind, message) if message.WhichOneof("type") == kind else None
+
+
+def cost(kind: str, data: bytes) -> float:
+    """Count what a message takes of the rate of its tab: by its kind and by its bytes."""
+    return COSTS.get(kind, 1.0) + len(data) / _BYTES
+
+
+class _Walk:
+    """Reads one message as it is written."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._left = data, FIELDS
+
+    def message(self, kind: Descriptor, at: int, end: int) -> str:
+        """Read a message up to ``end``; the name of its last field."""
+        fields, seen, name = _fields(kind), dict[str, int](), ""
+        while at < end:
+            key, at = self._number(at, end)
+            field = fields.get(key >> 3)
+            self._left -= 1
+            if field is None or key & 7 != field.written or self._left < 0:
+                raise _NotAllowedError
+            name, rule = field.name, field.rule
+            seen[name] = seen.get(name, 0) + 1
+            if seen[name] > rule.times:
+                raise _NotAllowedError
+            begin, at = self._span(field.written, at, end)
+            if at - begin > rule.most:
+                raise _NotAllowedError
+            if field.inside is not None:
+                self.message(field.inside, begin, at)
+            elif field.is_text:
+                self._check(self._data[begin:at], rule)
+        needed = _NEEDED.get(kind.full_name)
+        if (needed == 1 and len(seen) != 1) or (isinstance(needed, str) and needed not in seen):
+            raise _NotAllowedError
+        return name
+
+    def _span(self, written: int, at: int, end: int) -> tuple[int, int]:
+        """Return where a value begins and where it ends."""
+        if written == _VARINT:
+            begin, (_, after) = at, self._number(at, end)
+        elif written == _LENGTH:
+            size, begin = self._number(at, end)
+            after = begin + size
+        else:
+            begin, after = at, at + (8 if written == _FIXED else 4)
+        if after > end:
+            raise _NotAllowedError
+        return begin, after
+
+    def _number(self, at: int, end: int) -> tuple[int, int]:
+        """Return a number of variable length, and where it ends."""
+        value = shift = 0
+        while at < end and shift < 70:
+            byte = self._data[at]
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value, at
+        raise _NotAllowedError
+
+    @staticmethod
+    def _check(text: bytes, rule: FieldLimit) -> None:
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            raise _NotAllowedError from None
+        if rule.form and not rule.form.fullmatch(text):
+            raise _NotAllowedError
+        if rule.is_json and sum(map(text.count, (b"[", b"{", b","))) > _MARKS:
+            raise _NotAllowedError
+
+
+@cache
+def _fields(kind: Descriptor) -> dict[int, _Field]:
+    """Return the allowed fields of a message by their numbers."""
+    rules: Mapping[str, Any] = RULES.get(kind.full_name, {})
+    return {
+        field.number: _Field(
+            field.name,
+            _LENGTH if _is_packed(field) else _WRITTEN.get(field.type, _VARINT),
+            rules[field.name],
+            field.message_type,
+            field.type == FieldDescriptor.TYPE_STRING,
+        )
+        for field in kind.fields
+        if rules.get(field.name)
+    }
+
+
+def _is_packed(field: FieldDescriptor) -> bool:
+    """Return whether its numbers are written one after the other."""
+    return bool(field.is_repeated and field.is_packed)

@@ -1,0 +1,138 @@
+"""Limits on connections before there is a request: how long its head may take, and how many one address may have.
+
+uvicorn has neither; behind nginx they are never reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+from collections import Counter
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from mha_viz.app.serving.session_limit import address_of
+from mha_viz.app.serving.settings import ServerSettings, from_environment, is_loopback
+from mha_viz.app.serving.sweeping import descriptor_limit
+
+MESSAGE_BYTES = 2_000_000  # per message from a browser; files are sent as uploads
+_GRACE = 2  # seconds that open connections have to close when the server stops
+HEAD = 15.0  # seconds for the whole head of a request
+A_TAB = 8  # connections of a browser that opens a page: six for its files, one WebSocket, one to spare
+_TOO_MANY = b"This network address has too many connections to this server. Close some tabs, then try again."
+_REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (len(_TOO_MANY), _TOO_MANY)
+)
+_USUAL: Any = AutoHTTPProtocol  # the one of the parser that is installed
+
+
+class Connections:
+    """Counts the open connections of each address. The addresses of this machine and of proxies have no limit."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._most = min(A_TAB * settings.per_address, descriptor_limit() // 4)
+        self._proxies = [ipaddress.ip_network(proxy) for proxy in settings.proxies]
+        self._open: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        """Count a connection that has been opened. Returns whether it is one too many."""
+        self._open[address] += 1
+        return self._open[address] > self._most and not self._is_exempt(address)
+
+    def leave(self, address: str) -> None:
+        """Count a connection that has been closed."""
+        self._open[address] -= 1
+        if not self._open[address]:
+            del self._open[address]
+
+    def _is_exempt(self, address: str) -> bool:
+        if is_loopback(address):
+            return True
+        try:
+            return any(ipaddress.ip_address(address) in proxy for proxy in self._proxies)
+        except ValueError:  # a Unix socket
+            return True
+
+
+class Bounded(_USUAL):  # type: ignore[misc]
+    """uvicorn's protocol for HTTP with these limits; ``shares`` is that of one server."""
+
+    shares: Connections  # uvicorn has `connections`
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._address = address_of({"client": self.client})
+        self._await_head()
+        if self.shares.enter(self._address):
+            transport.write(_REFUSAL)
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_deadline()
+        self.shares.leave(self._address)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self._lacks_head():
+            self._await_head()
+        else:
+            self._end_deadline()
+
+    def handle_websocket_upgrade(self, *event: Any) -> None:
+        super().handle_websocket_upgrade(*event)
+        successor: Any = self.transport.get_protocol()
+        lost = successor.connection_lost
+
+        def leave(exc: Exception | None) -> None:
+            self.shares.leave(self._address)
+            lost(exc)
+
+        successor.connection_lost = leave
+
+    def _lacks_head(self) -> bool:
+        is_mine = self.transport.get_protocol() is self  # and not a WebSocket's
+        return is_mine and (self.cycle is None or self.cycle.response_complete)
+
+    def _await_head(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD, self._end_late)
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end_late(self) -> None:
+        self._deadline = None
+        if self._lacks_head():
+            self.transport.abort()
+
+
+def protocol(settings: ServerSettings) -> type[asyncio.Protocol]:
+    """Return the protocol of a server with these settings."""
+    return type("Bounded", (Bounded,), {"shares": Connections(settings)})
+
+
+def limit_connections(usual: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """Let uvicorn have limits for which Streamlit has no setting, those of connections by the owner's settings."""
+    limited = protocol(from_environment(os.environ))
+
+    @wraps(usual)
+    def options() -> dict[str, Any]:
+        return usual() | {
+            "ws_max_size": MESSAGE_BYTES,
+            "timeout_graceful_shutdown": _GRACE,
+            "server_header": False,
+            "http": limited,
+        }
+
+    return options

@@ -1,0 +1,45 @@
+"""Draw the names of the pages and, where one is read, the sentence, until Streamlit draws the page."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from html import escape
+from urllib.parse import parse_qs
+
+from mha_viz.browser.bundle import page_style
+from mha_viz.files.assets import asset, page_files
+from mha_viz.text import clean
+
+WITH_SENTENCE = ("", "explore", "inside_a_head")
+LONGEST = 400  # characters of a sentence that is shown
+
+
+def first_paint(path: str, query: bytes) -> str:
+    """Return the element, with its style sheet, which hides it as soon as the page has its own names.
+
+    Args:
+        path: of the page, below that of the server; "" for the first.
+        query: of the address, percent-encoded. Its text is escaped.
+    """
+    given = parse_qs(query.decode("latin-1"), keep_blank_values=True)
+    sentence = clean(given.get("text", [_first_sentence()])[-1])[:LONGEST] if path in WITH_SENTENCE else ""
+    below = f"<p>{escape(sentence)}</p>" if sentence.strip() else ""
+    names = "" if given.get("class", [""])[-1] == "1" else _names(path)
+    look = "mha-first" if "text" in given or path else "mha-first new"
+    style = f"<style>{page_style('first_paint')}</style>"
+    return f'{style}\n<div class="{look}" aria-hidden="true">{names}{below}</div>\n'
+
+
+def _names(path: str) -> str:
+    first, *_ = every = [*page_files()]
+    here = path or first
+    named = ((name, name.replace("_", " ").capitalize()) for name in every)
+    shown = "".join(f"<i{' class=here' if name == here else ''}>{title}</i>" for name, title in named)
+    return f"<header><b>mha_viz</b>{shown}</header>"
+
+
+@cache
+def _first_sentence() -> str:
+    text: str = json.loads(asset("examples.json").read_text("utf-8"))[0]["text"]
+    return text

@@ -1,0 +1,32 @@
+"""``streamlit run app.py`` becomes ``python -m mha_viz.app.serving``, whose protections begin before Streamlit's
+server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from mha_viz import process
+
+
+def serve_instead() -> NoReturn:
+    """Replace this process, a ``streamlit run``, by the app's own server with the same options. Exit with 2 where that
+    cannot be, because another server would serve the app without limits, with every folder of this machine."""
+    context = click.get_current_context(silent=True)
+    if context is None or sys.platform == "win32":  # there, a process cannot become another
+        print("mha-viz: This program cannot serve app.py. Start mha-viz serve.", file=sys.stderr, flush=True)
+        sys.exit(2)
+    options = {name.replace("_", "."): value for name, value in context.params.items() if "_" in name}
+    flags = [f"--{name}={value}" for name, given in options.items() for value in _values(given)]
+    command, environment = process.python("-m", "mha_viz.app.serving", *flags)
+    print("  streamlit run goes on as mha-viz serve.", flush=True)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the port, which is bound already
+    os.execve(command[0], command, environment)
+
+
+def _values(given: object) -> list[object]:
+    """Return what was given for an option, which may be given several times."""
+    return [*given] if isinstance(given, list | tuple) else [given] if given is not None else []

@@ -1,0 +1,245 @@
+"""The limit on visitors at a time, by their number and by how long they wait. A session is an open WebSocket, that is,
+one browser tab.
+
+A page that was fetched takes none, or anybody could close the server by fetching pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections import Counter
+from contextvars import ContextVar
+
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.AuthRedirect_pb2 import AuthRedirect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
+from streamlit.runtime import Runtime
+
+from mha_viz.app.serving.back_messages import Allowed, cost, read_allowed
+from mha_viz.app.serving.paths import STREAM, below, pages
+from mha_viz.app.serving.settings import ServerSettings, is_loopback
+from mha_viz.app.serving.visitors import Recent, browser_of
+from mha_viz.app.serving.waits import Waits
+from mha_viz.browser.bundle import page_style
+
+RETRY = 10  # seconds until the page of a full server reloads
+RETURN = 60  # seconds within which whoever left, for example by reloading a page, is let in again
+FIRST_MESSAGE = 5  # seconds within which an open WebSocket must send a message
+BURST, MESSAGES_PER_SECOND = 60, 20  # messages from one tab: at once, and on average after that
+
+VISITOR: ContextVar[str] = ContextVar("visitor", default="")  # the tab whose messages a task handles
+
+_FULL = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="{retry}">
+<title>mha_viz: no free place</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>All places are taken</h1>
+<p>{why} This page tries again every {retry} seconds. Leave it open: its address keeps your sentence and your view.</p>
+</body>
+</html>
+"""
+
+
+class SessionLimit:
+    """Counts open WebSockets."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._open: Counter[str] = Counter()  # by address
+        self._browsers: Counter[str] = Counter()  # open WebSockets by visitor
+        self._left = Recent(RETURN)
+        self._refused = Recent(3 * RETRY)
+        self.emptied = time.monotonic()  # when the last WebSocket closed
+        self.waits = Waits(settings.wait)
+
+    @property
+    def taken(self) -> int:
+        """The number of open WebSockets."""
+        return self._open.total()
+
+    def refusal(self, address: str, is_in: bool = False) -> str:
+        """Return why there is no session for a visitor from ``address``; "" when there is one. ``is_in``: a visitor who
+        had a session a moment ago, and is let in however long others wait."""
+        if self.taken >= self._settings.sessions:
+            return f"This server allows {self._settings.sessions:,} open tabs at a time."
+        limit = self._settings.per_address
+        if not is_loopback(address) and self._open[address] >= limit:
+            return f"This server allows {limit:,} open tabs from one network address at a time, yours included."
+        return "" if is_in else self.waits.refusal()
+
+    def holds(self, visitor: str) -> bool:
+        """Return whether a visitor has a session or had one a moment ago: who reloads a page fetches it first."""
+        return self._browsers[visitor] > 0 or visitor in self._left
+
+    def returns(self, visitor: str) -> bool:
+        """Return whether a visitor left a session a moment ago; it can be returned to once."""
+        return self._left.take(visitor)
+
+    def note_refused(self, visitor: str) -> None:
+        """Count a visitor who was told to wait: once, however often the page tries again."""
+        self.waits.refusals += visitor not in self._refused
+        self._refused.note(visitor)
+
+    def enter(self, address: str, visitor: str = "") -> None:
+        """Count a session that begins."""
+        self._open[address] += 1
+        self._browsers[visitor or address] += 1
+
+    def leave(self, address: str, visitor: str = "") -> None:
+        """Count a session that has ended."""
+        for counts, who in ((self._open, address), (self._browsers, visitor or address)):
+            counts[who] -= 1
+            counts += Counter()  # drops those without any
+        self._left.note(visitor or address)
+        self.emptied = time.monotonic()
+
+
+class Gate:
+    """ASGI middleware that enforces the limits of :class:`SessionLimit`."""
+
+    def __init__(self, app: ASGIApp, session_limit: SessionLimit) -> None:
+        self._app = app
+        self._session_limit = session_limit
+        self._pages = pages()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = below(scope) if scope["type"] in ("http", "websocket") else ""
+        if scope["type"] == "websocket" and path == STREAM:
+            await self._socket(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "GET" and path.rstrip("/") in self._pages:
+            await self._page(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address, browser = address_of(scope), browser_of(scope)
+        is_in = self._session_limit.holds(browser or address)
+        why = "" if browser and is_in else self._session_limit.refusal(address, is_in)
+        if why:
+            self._session_limit.note_refused(browser or address)
+            headers = {"Retry-After": str(RETRY), "Cache-Control": "no-store"}
+            page = _FULL.format(why=why, retry=RETRY, style=page_style("instead"))
+            await HTMLResponse(page, 503, headers)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = address_of(scope)
+        visitor = browser_of(scope) or address
+        if self._session_limit.refusal(address, self._session_limit.returns(visitor)) and not _resumes(scope):
+            self._session_limit.note_refused(visitor)
+            await _refuse(scope, receive, send)
+            return
+        tab = _Tab(receive, send, self._session_limit.waits, visitor)
+        self._session_limit.enter(address, visitor)
+        VISITOR.set(f"{visitor} {id(tab)}")
+        try:
+            await self._app(scope, tab.receive, tab.send)
+        finally:
+            self._session_limit.waits.forget(tab)
+            self._session_limit.leave(address, visitor)
+
+
+class _Paced:
+    """Passes on what Streamlit may be sent, limits the rate of a tab by what its messages cost, and closes the
+    WebSocket of a tab that sends none."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._tokens, self._at = float(BURST), time.monotonic()
+        self._has_sent = False
+
+    async def __call__(self) -> tuple[Message, Allowed | None]:
+        """Return the next message, and what it is if it is Streamlit's."""
+        while True:
+            message = await (self._receive() if self._has_sent else self._first())
+            if message["type"] != "websocket.receive":
+                return message, None
+            self._has_sent = True
+            data = message.get("bytes") or b""
+            allowed = read_allowed(data)
+            await self._pay(cost(allowed.kind if allowed else "", data))
+            if allowed:
+                return message, allowed
+
+    async def _pay(self, tokens: float) -> None:
+        now = time.monotonic()
+        self._tokens = min(BURST, self._tokens + (now - self._at) * MESSAGES_PER_SECOND) - tokens
+        self._at = now
+        if self._tokens < 0:  # ahead of its rate: meanwhile nothing is read from the connection
+            await asyncio.sleep(-self._tokens / MESSAGES_PER_SECOND)
+
+    async def _first(self) -> Message:
+        try:
+            return await asyncio.wait_for(self._receive(), FIRST_MESSAGE)
+        except TimeoutError:
+            await self._send({"type": "websocket.close", "code": 1008})
+            return {"type": "websocket.disconnect", "code": 1008}
+
+
+class _Tab:
+    """The two ends of a WebSocket, whose waits are noted. Whoever makes one forgets it: the app may end a WebSocket
+    without asking for another message."""
+
+    def __init__(self, receive: Receive, send: Send, waits: Waits, visitor: str) -> None:
+        self._paced, self._send = _Paced(receive, send), send
+        self._waits, self._visitor = waits, visitor
+
+    async def receive(self) -> Message:
+        """Return the next message from the tab."""
+        message, received = await self._paced()
+        if received:
+            self._waits.note_received(self, received, self._visitor)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a message, which blocks while the tab reads nothing."""
+        began = time.monotonic()
+        await self._send(message)
+        self._waits.note_sent(self, message, time.monotonic() - began)
+
+
+def address_of(scope: Scope) -> str:
+    """Return the client's address; an IPv6 /64 network counts as one address, since one person has many of them."""
+    client = scope.get("client")
+    try:
+        address = ipaddress.ip_address(client[0] if client else "")
+    except ValueError:
+        return str(client[0]) if client else ""
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False).network_address)
+
+
+def _resumes(scope: Scope) -> bool:
+    """Return whether the WebSocket resumes a session that is waiting for a reconnect. A session that still has a
+    WebSocket does not count, or a tab could open any number of them."""
+    protocols = scope.get("subprotocols", [])
+    return len(protocols) > 2 and Runtime.instance()._session_mgr._session_storage.get(protocols[2]) is not None  # type: ignore[attr-defined]
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a WebSocket. A browser has already received its page, which would stay empty without a word: it is told to
+    load it again, and then gets the one that says why and tries again."""
+    refusal = PlainTextResponse("All places are taken.", 503, {"Retry-After": str(RETRY)})
+    if "origin" in Headers(scope=scope):
+        again = ForwardMsg(metadata=ForwardMsgMetadata(), auth_redirect=AuthRedirect(url=""))  # "": where it is
+        await send({"type": "websocket.accept", "subprotocol": next(iter(scope["subprotocols"]), None)})
+        await send({"type": "websocket.send", "bytes": again.SerializeToString()})
+        await send({"type": "websocket.close", "code": 1013})
+    elif "websocket.http.response" in scope.get("extensions", {}):
+        await refusal(scope, receive, send)
+    else:
+        await send({"type": "websocket.close", "code": 1013})

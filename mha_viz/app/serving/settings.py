@@ -1,0 +1,101 @@
+"""The settings of a server's owner, read from the environment once at the start."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mha_viz.errors import SettingError
+
+FRAMES = "MHA_VIZ_FRAMES"
+HOSTS = "MHA_VIZ_HOSTS"
+PROXIES = "MHA_VIZ_PROXIES"
+SESSIONS = "MHA_VIZ_SESSIONS"
+SESSIONS_PER_ADDRESS = "MHA_VIZ_SESSIONS_PER_ADDRESS"
+METRICS = "MHA_VIZ_METRICS"
+WAIT = "MHA_VIZ_WAIT"
+
+_ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
+_HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|[0-9A-Fa-f:]+")
+
+
+class ServerSettings(NamedTuple):
+    """``frames``: other origins whose pages may show the app in a frame. ``hosts``: host names that the server answers
+    to; when empty, any name, or the loopback names if it listens on loopback only. ``proxies``: addresses and networks
+    whose X-Forwarded-For is trusted. ``sessions``, ``per_address``: the maximum number of browser tabs at a time.
+    ``wait``: the 95th percentile over visitors of their median waits, in seconds, above which nobody new is let in.
+    ``metrics``: whether ``/_stcore/metrics`` is served."""
+
+    frames: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+    sessions: int = 150
+    per_address: int = 100
+    wait: int = 2
+    metrics: bool = False
+
+
+def from_environment(environment: Mapping[str, str]) -> ServerSettings:
+    """Return the settings in an environment. Raises SettingError with the variable and its value."""
+    return ServerSettings(
+        frames=_list(environment, FRAMES, _ORIGIN, "https://courses.example.org"),
+        hosts=tuple(host.strip("[]") for host in _list(environment, HOSTS, _HOST, "heads.example.org")),
+        proxies=_networks(environment),
+        sessions=_count(environment, SESSIONS, ServerSettings().sessions),
+        per_address=_count(environment, SESSIONS_PER_ADDRESS, ServerSettings().per_address),
+        wait=_count(environment, WAIT, ServerSettings().wait),
+        metrics=_switch(environment, METRICS),
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a server that listens on ``host``, a name or an address, can be reached from this machine only."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    inner = getattr(address, "ipv4_mapped", None)  # ::ffff:127.0.0.1
+    return (inner or address).is_loopback
+
+
+def _words(environment: Mapping[str, str], name: str) -> list[str]:
+    return environment.get(name, "").replace(",", " ").split()
+
+
+def _list(environment: Mapping[str, str], name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
+    words = _words(environment, name)
+    for word in words:
+        if not pattern.fullmatch(word.strip("[]")):
+            raise SettingError(f"{name} contains “{word[:60]}”.", f"Expected a list such as {example}.")
+    return tuple(words)
+
+
+def _networks(environment: Mapping[str, str]) -> tuple[str, ...]:
+    words = _words(environment, PROXIES)
+    for word in words:
+        try:
+            ipaddress.ip_network(word)
+        except ValueError:
+            remedy = "Expected addresses or networks such as 10.0.0.5 or 10.0.0.0/24."
+            raise SettingError(f"{PROXIES} contains “{word[:60]}”.", remedy) from None
+    return tuple(words)
+
+
+def _count(environment: Mapping[str, str], name: str, default: int) -> int:
+    value = environment.get(name, "").strip()
+    if not value:
+        return default
+    if not (value.isascii() and value.isdigit() and 1 <= int(value[:7]) <= 100_000):
+        raise SettingError(f"{name} is “{value[:40]}”.", "Expected a whole number from 1 to 100000.")
+    return int(value)
+
+
+def _switch(environment: Mapping[str, str], name: str) -> bool:
+    value = environment.get(name, "").strip()
+    if value not in ("", "0", "1"):
+        raise SettingError(f"{name} is “{value[:40]}”.", "Expected 1 or 0.")
+    return value == "1"

@@ -1,0 +1,119 @@
+"""The browser's part of Streamlit: compressed, which Streamlit does not do, and asked for before a page is drawn.
+
+Of a first visit without compression it was more than half.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import file_util
+
+from mha_viz.app.serving.first_paint import first_paint
+from mha_viz.app.serving.paths import below, pages
+from mha_viz.browser.promise import older_note_with_style
+
+_CODE = ("static/js/*", "static/css/*")
+# The client looks for its server below the address of the page first, unless it is told that it is where its files are.
+PLACE = 'window.__streamlit = { BACKEND_BASE_URL: new URL("../..", document.querySelector("script[src]").src).href };'
+_ADDED = f"<script>{PLACE}</script>{older_note_with_style()}".encode()
+_ON_EVERY_PAGE = ("PageLink", "Html", "BidiComponent")  # what Streamlit loads when it has to draw the first of a kind
+_IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
+
+
+class StreamlitFiles:
+    """ASGI middleware that compresses each file when it is first asked for, and keeps it; the pages name what they draw
+    with, so that it does not wait for a server that is busy with their first run, say where the server is, show their
+    first paint until they are drawn, and tell an older browser why nothing is drawn."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app, self._pages = app, pages()
+        static = Path(file_util.get_static_dir())
+        self._files = {file.relative_to(static).as_posix() for name in _CODE for file in static.glob(name)}
+        self._answers: dict[str, tuple[Message, Message]] = {}  # by path: the start of the answer, and its body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = below(scope) if scope["type"] == "http" else "/"
+        if path in self._pages:
+            whole = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
+            added = _ADDED + first_paint(path, scope.get("query_string", b"")).encode()
+            await self._app(whole, receive, _completing(send, added) if scope["method"] == "GET" else send)
+        elif path in self._files and _may_be_compressed(scope):
+            await self._answer(path, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        messages: list[Message] = []
+        if path not in self._answers:
+
+            async def keep(message: Message) -> None:
+                messages.append(message)
+
+            await self._app(scope, receive, keep)
+            if messages[0]["status"] == 200:
+                self._answers[path] = await asyncio.to_thread(_compressed, *messages)
+        for message in self._answers.get(path, messages):
+            await send(message)
+
+
+def _completing(send: Send, added: bytes) -> Send:
+    """Append ``added`` to the page that is sent, and let it name what it draws with."""
+    is_whole = False
+
+    async def sending(message: Message) -> None:
+        nonlocal is_whole
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            is_whole = True
+            headers = MutableHeaders(scope=message)
+            headers.append("link", _preload())
+            headers["content-length"] = str(int(headers["content-length"]) + len(added))
+        elif is_whole and not message.get("more_body"):
+            message = {**message, "body": message.get("body", b"") + added}
+        await send(message)
+
+    return sending
+
+
+@cache
+def _preload() -> str:
+    return ", ".join(f"<{name}>; rel=modulepreload; crossorigin" for name in _drawn_with())
+
+
+def _drawn_with() -> Iterator[str]:
+    """Yield the modules that draw the elements of every page, and those that they import, which the shell does not
+    name."""
+    static = Path(file_util.get_static_dir())
+    folder, named = static / "static" / "js", (static / "index.html").read_text("utf-8")
+    waiting = [file.name for element in _ON_EVERY_PAGE for file in folder.glob(f"{element}.*.js")]
+    seen = set(waiting)
+    while waiting:
+        name = waiting.pop()
+        if name not in named:
+            yield f"static/js/{name}"
+            imported = {*_IMPORTED.findall((folder / name).read_text("utf-8"))} - seen
+            seen |= imported
+            waiting += sorted(imported)
+
+
+def _may_be_compressed(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    is_whole = scope["method"] == "GET" and "range" not in headers and "if-none-match" not in headers
+    return is_whole and "gzip" in headers.get("accept-encoding", "")
+
+
+def _compressed(start: Message, *parts: Message) -> tuple[Message, Message]:
+    body = gzip.compress(b"".join(part.get("body", b"") for part in parts), 9, mtime=0)
+    headers = MutableHeaders(raw=list(start["headers"]))
+    del headers["accept-ranges"]
+    headers["content-length"], headers["content-encoding"] = str(len(body)), "gzip"
+    headers["etag"] = f"W/{headers['etag']}"  # the same content in other bytes
+    headers.add_vary_header("accept-encoding")
+    return {**start, "headers": headers.raw}, {"type": "http.response.body", "body": body}

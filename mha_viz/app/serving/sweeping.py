@@ -1,0 +1,179 @@
+"""Frees what closed tabs leave behind: file descriptors, uploads and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+import time
+from collections.abc import Callable
+from functools import wraps
+from itertools import accumulate
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from streamlit import config
+from streamlit.runtime.media_file_manager import MediaFileManager, MediaFileMetadata
+from streamlit.runtime.session_manager import SessionInfo, SessionStorage
+
+from mha_viz import process
+from mha_viz.app.serving.session_limit import SessionLimit
+
+try:
+    import resource
+except ImportError:  # Windows has no such limit
+    resource = None  # type: ignore[assignment]
+
+_LOG = logging.getLogger(__name__)
+
+TICK = 10  # seconds
+QUIET = 60  # seconds without a visitor after which caches are freed
+FETCH_BYTES = 256_000_000  # of all files that wait for a download; the oldest are deleted first
+FETCH = 60  # seconds that a browser has to download a file that was made for it
+COLLECT = 60  # seconds between two garbage collections while there are visitors
+ENOUGH = 25  # ended sessions that are worth a garbage collection
+MOST_WAITING = 128
+_DESCRIPTORS = 1 << 20
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the limit of open file descriptors to the system's maximum: a session needs four."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # macOS refuses more than its kernel allows
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, 10_240), hard))
+
+
+def descriptor_limit() -> int:
+    """Return how many files and connections this process may have open."""
+    if resource is None:
+        return _DESCRIPTORS
+    soft: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+class Waiting(SessionStorage):
+    """Sessions whose WebSocket is closed, stored for a reconnect and shut down when their time is over.
+
+    Streamlit's own storage only drops its reference; the session then holds three descriptors, its files and its memory
+    until it happens to be garbage collected. Like Streamlit's, this storage is used on the event loop's thread.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._stored: dict[str, tuple[SessionInfo, float]] = {}  # by id; the oldest first
+        self.ended = 0
+
+    def get(self, session_id: str) -> SessionInfo | None:
+        """Return the session, unless its time is over."""
+        info, end = self._stored.get(session_id, (None, 0.0))
+        return info if end > time.monotonic() else None
+
+    def save(self, session_info: SessionInfo) -> None:
+        """Store a session; when there are too many, the oldest is shut down."""
+        self._stored[session_info.session.id] = (session_info, time.monotonic() + self._seconds)
+        self.end_expired()
+        while len(self._stored) > MOST_WAITING:
+            self._end(next(iter(self._stored)))
+
+    def delete(self, session_id: str) -> None:
+        """Drop a session that has been resumed or shut down."""
+        self._stored.pop(session_id, None)
+
+    def list(self) -> list[SessionInfo]:
+        """Return all stored sessions."""
+        return [info for info, _ in self._stored.values()]
+
+    def end_expired(self) -> None:
+        """Shut down the sessions whose time is over."""
+        now = time.monotonic()
+        for session_id in [name for name, (_, end) in self._stored.items() if end <= now]:
+            self._end(session_id)
+
+    def _end(self, session_id: str) -> None:
+        info, _ = self._stored.pop(session_id)
+        info.session.shutdown()
+        self.ended += 1
+
+
+async def sweep(session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
+    """Run for the lifetime of the server; an error in one round is logged and does not stop the next."""
+    sweeper = _Sweeper(session_limit, waiting, downloads)
+    while True:
+        await asyncio.sleep(TICK)
+        try:
+            await sweeper.sweep()
+        except Exception:
+            _LOG.exception("Resources of closed tabs could not be freed")
+
+
+class _Sweeper:
+    """Sweeps in rounds, and remembers when it last freed memory."""
+
+    def __init__(self, session_limit: SessionLimit, waiting: Waiting, downloads: MediaFileManager) -> None:
+        self._session_limit, self._waiting, self._downloads = session_limit, waiting, downloads
+        self._collected_at, self._collected, self._freed = time.monotonic(), 0, True
+
+    async def sweep(self) -> None:
+        """Free what is due."""
+        self._waiting.end_expired()
+        self._downloads.remove_orphaned_files()  # also while no page runs
+        now = time.monotonic()
+        if self._session_limit.taken:
+            self._freed = False
+            if now - self._collected_at >= COLLECT and self._waiting.ended - self._collected >= ENOUGH:
+                self._collected_at, self._collected = now, self._waiting.ended
+                gc.collect()
+        elif not self._freed and now - self._session_limit.emptied >= QUIET:
+            self._freed, self._collected_at, self._collected = True, now, self._waiting.ended
+            await asyncio.to_thread(_free_memory)
+
+
+def end_lost_sessions(usual: Callable[..., None]) -> Callable[..., None]:
+    """Let the manager of sessions store those that wait for a reconnect in :class:`Waiting`."""
+
+    @wraps(usual)
+    def init(self: Any, session_storage: SessionStorage, *others: Any, **named: Any) -> None:
+        usual(self, Waiting(float(config.get_option("server.disconnectedSessionTTL"))), *others, **named)
+
+    return init
+
+
+def keep_until_fetched(usual: Callable[[Any], set[str]]) -> Callable[[Any], set[str]]:
+    """Let files that were made for a download stay until the browser has had time to fetch them.
+
+    Streamlit assigns such a file to no session, so the second run of any visitor after that would delete it.
+    """
+    # When each file was first seen without a session; a file that is made again counts as new.
+    first_seen: WeakKeyDictionary[MediaFileMetadata, float] = WeakKeyDictionary()
+
+    @wraps(usual)
+    def expired(self: MediaFileManager) -> set[str]:
+        now, files = time.monotonic(), self._file_metadata
+        since = {name: first_seen.setdefault(files[name], now) for name in usual(self)}
+        newest = sorted(since, key=since.__getitem__, reverse=True)
+        sizes = accumulate(_size(self, name) for name in newest)
+        return {
+            name for name, size in zip(newest, sizes, strict=True) if now - since[name] > FETCH or size > FETCH_BYTES
+        }
+
+    return expired
+
+
+def _size(files: MediaFileManager, name: str) -> int:
+    file = files.read_file(name)
+    return len(file.content) if file else 0
+
+
+def _free_memory() -> None:
+    """Without visitors: empty the caches, and return free memory to the system."""
+    empty: Any = getattr(sys.modules.get("mha_viz.app.service.caches"), "idle", None)  # loaded by the first visitor
+    if empty is not None:
+        empty()
+    process.give_back_memory()

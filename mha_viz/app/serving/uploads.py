@@ -1,0 +1,134 @@
+"""Limits on uploaded files. Streamlit accepts any number of them from a session, attached to a page or not."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import config
+from streamlit.runtime import Runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
+
+from mha_viz.app.serving.paths import UPLOADS, below
+
+FILES = 2  # per session: the one in use and the one that replaces it
+SESSION_BYTES = 16_000_000
+ALL_BYTES = 256_000_000
+SECONDS = 120.0  # within which an upload must be complete: 8 MB at half a megabit per second
+_FRAMING = 1_000_000  # the maximum number of bytes of a request besides its file
+
+_TOO_MANY = "Another file of yours is still being uploaded. Wait until it is done, then try again."
+_FULL = "The server cannot store more uploaded files now. Try again in a minute."
+_SLOW = f"The upload took longer than {SECONDS:g} seconds. Try again on a faster connection, or with a smaller file."
+_NOT_YOURS = "This upload belongs to another visitor."
+
+
+class Uploads:
+    """ASGI middleware: a session has at most ``FILES`` files, the newest, and only its own browser may change them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._arriving: dict[str, int] = {}  # bytes received of unfinished uploads, by session
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = below(scope) if scope["type"] == "http" else ""
+        if not path.startswith(UPLOADS) or scope["method"] not in ("PUT", "DELETE"):
+            await self._app(scope, receive, send)
+            return
+        session = path.removeprefix(UPLOADS).partition("/")[0]
+        if not _is_same_browser(session, Request(scope)):
+            await PlainTextResponse(_NOT_YOURS, 403)(scope, receive, send)
+        elif scope["method"] == "DELETE":
+            await self._app(scope, receive, send)
+        elif refusal := self._refusal(session, _announced(scope)):
+            await refusal(scope, receive, send)
+        else:
+            await self._receive(session, scope, receive, send)
+
+    def _refusal(self, session: str, size: int) -> Response | None:
+        if size > _max_request():
+            return PlainTextResponse(f"The file is larger than {config.get_option('server.maxUploadSize')} MB.", 413)
+        if session in self._arriving:
+            return PlainTextResponse(_TOO_MANY, 429, {"Retry-After": "5"})
+        return self._full(size)
+
+    def _full(self, more: int = 0) -> Response | None:
+        """Return why no ``more`` bytes can be stored. What was announced but not sent takes no room from anybody."""
+        if _stored_bytes() + sum(self._arriving.values()) + more > ALL_BYTES:
+            return PlainTextResponse(_FULL, 429, {"Retry-After": "60"})
+        return None
+
+    async def _receive(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass an upload on, and end it when it takes too long or too much; one that is broken off is no error."""
+        self._arriving[session] = 0
+        deadline = asyncio.get_running_loop().time() + SECONDS
+        refusal: Response | None = None
+
+        async def count() -> Message:
+            nonlocal refusal
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                refusal = PlainTextResponse(_SLOW, 408)
+            else:
+                self._arriving[session] += len(message.get("body", b""))
+                refusal = self._full()
+            return {"type": "http.disconnect"} if refusal else message
+
+        async def trim(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _trim(session)
+            if refusal is None:
+                await send(message)
+
+        try:
+            await self._app(scope, count, trim)
+        except ClientDisconnect:
+            if refusal is not None:
+                await refusal(scope, receive, send)
+        finally:
+            del self._arriving[session]
+
+
+def _store() -> MemoryUploadedFileManager:
+    store = Runtime.instance().uploaded_file_mgr
+    assert isinstance(store, MemoryUploadedFileManager)
+    return store
+
+
+def _stored_bytes() -> int:
+    return sum(len(file.data) for files in list(_store().file_storage.values()) for file in list(files.values()))
+
+
+def _trim(session: str) -> None:
+    """Delete the oldest files of a session until the rest is within the limits."""
+    files = list(_store().file_storage.get(session, {}).values())
+    while len(files) > FILES or sum(len(file.data) for file in files) > SESSION_BYTES:
+        _store().remove_file(session, files.pop(0).file_id)
+
+
+def _max_request() -> int:
+    """Return the maximum size of a request in bytes."""
+    return int(config.get_option("server.maxUploadSize")) * 1024 * 1024 + _FRAMING
+
+
+def _announced(scope: Scope) -> int:
+    """Return the size of the request in bytes according to its header; the maximum when there is no such header."""
+    length = Headers(scope=scope).get("content-length", "")
+    return int(length[:12]) if length.isascii() and length.isdigit() else _max_request()
+
+
+def _is_same_browser(session: str, request: Request) -> bool:
+    """Return whether the request and the session's WebSocket come from the same browser, judged by their cookies."""
+    client = Runtime.instance().get_client(session)
+    if client is None or client.client_context is None:  # Streamlit refuses an unknown session
+        return True
+    expected = client.client_context.cookies.get(XSRF_COOKIE_NAME, "")
+    sent = request.cookies.get(XSRF_COOKIE_NAME, "")
+    return decode_xsrf_token_string(expected)[0] == decode_xsrf_token_string(sent)[0]

@@ -1,0 +1,54 @@
+"""Who a request comes from, and which visitors something happened to lately."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from starlette.requests import cookie_parser
+from starlette.types import Scope
+from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
+
+MOST = 4096  # visitors that are remembered
+_COOKIE = re.compile(r"2\|[0-9a-f]{8}\|[0-9a-f]{2,128}\|\d{1,12}")  # as Streamlit writes it
+
+
+def browser_of(scope: Scope) -> str:
+    """Return the secret in the cookie that Streamlit gives each browser; "" without one. The cookie itself changes."""
+    for name, value in scope.get("headers", []):
+        if name == b"cookie":
+            cookie = cookie_parser(value.decode("latin-1")).get(XSRF_COOKIE_NAME, "")
+            if _COOKIE.fullmatch(cookie):
+                return (decode_xsrf_token_string(cookie)[0] or b"").hex()
+    return ""
+
+
+class Recent:
+    """How often something happened to each visitor; all that is ``seconds`` old is forgotten."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._noted: dict[str, tuple[float, int]] = {}  # the last time, and how often; the newest last
+
+    def __contains__(self, visitor: str) -> bool:
+        return self._count(visitor) > 0
+
+    def note(self, visitor: str) -> None:
+        """Note that it happened."""
+        count = self._count(visitor) + 1
+        self._noted.pop(visitor, None)
+        self._noted[visitor] = time.monotonic(), count
+        while len(self._noted) > MOST:
+            del self._noted[next(iter(self._noted))]
+
+    def take(self, visitor: str) -> bool:
+        """Return whether it happened; one time of these is forgotten."""
+        count = self._count(visitor)
+        if count:
+            self._noted[visitor] = self._noted[visitor][0], count - 1
+        return count > 0
+
+    def _count(self, visitor: str) -> int:
+        at, count = self._noted.get(visitor, (0.0, 0))
+        return count if time.monotonic() < at + self._seconds else 0

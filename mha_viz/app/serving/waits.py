@@ -1,0 +1,153 @@
+"""How long visitors wait for an answer: who comes while the server is behind is told so, and its numbers are for its
+owner."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+from google.protobuf.message import DecodeError
+from starlette.types import Message
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.stats import CounterStat, GaugeStat, Stat
+
+from mha_viz.app.serving.back_messages import Allowed
+
+RECENT = 30.0  # seconds
+FEWEST = 20  # recent actions that say anything
+SLOW = 3  # visitors who wait too long, at least, for the server to be behind: fewer may be so by their own doing
+MODELS = 256  # models that are known to be loaded
+SHORT = 300  # bytes: longer than every message that a run has ended
+ACTIONS, REFUSALS, STARTS, WAIT = "mha_viz_actions", "mha_viz_refusals", "mha_viz_reader_starts", "mha_viz_wait_p95_ms"
+
+
+class _Action(NamedTuple):
+    """An action without an answer: when it came, from which visitor, to which model, and whether its wait counts. The
+    first of a tab and the first of a model wait for files and libraries, which says nothing about how busy the server
+    is."""
+
+    began: float
+    visitor: str
+    model: str
+    counts: bool
+
+
+class _Wait(NamedTuple):
+    """A wait that ended: when, whose, and after how many seconds."""
+
+    ended: float
+    visitor: str
+    seconds: float
+
+
+class Waits:
+    """The time from each action of a visitor to the end of its run; a provider of metrics."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest  # seconds: if visitors wait longer, nobody new is let in
+        self.actions = self.refusals = 0
+        self._ended: deque[_Wait] = deque()
+        self._begun: dict[object, _Action] = {}  # the latest action of a tab, if it has no answer yet
+        self._acted: set[object] = set()  # open tabs that have acted
+        self._models: set[str] = set()  # models that have answered since somebody came
+
+    def note_received(self, tab: object, received: Allowed, visitor: str = "") -> None:
+        """Note a message from a visitor's tab. An action takes the place of the one before, whose run it ends."""
+        rerun = received.message.rerun_script
+        if received.kind != "rerun_script" or rerun.is_auto_rerun:  # a timer's: nobody waits for it
+            return
+        self.actions += 1
+        model = next(iter(parse_qs(rerun.query_string).get("model", [])), "")
+        counts = tab in self._acted and model in self._models
+        self._begun[tab] = _Action(time.monotonic(), visitor, model, counts)
+        self._acted.add(tab)
+
+    def note_sent(self, tab: object, message: Message, blocked: float = 0.0) -> None:
+        """Note a message to a tab, which could not be sent for ``blocked`` seconds because the tab read nothing: it was
+        not the server that let its visitor wait."""
+        if tab not in self._begun:
+            return
+        now, action = time.monotonic(), self._begun.pop(tab)
+        sent, data = ForwardMsg(), message.get("bytes") or b""
+        is_end = len(data) < SHORT and _is_read(sent, data) and sent.WhichOneof("type") == "script_finished"
+        if not is_end or sent.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            began = min(now, action.began + blocked)
+            self._begun[tab] = _Action(began, action.visitor, action.model, action.counts)
+            return
+        if action.counts:
+            self._ended.append(_Wait(now, action.visitor, max(0.0, now - action.began - blocked)))
+        if len(self._models) < MODELS:
+            self._models.add(action.model)
+
+    def forget(self, tab: object) -> None:
+        """Note that a tab was closed."""
+        self._begun.pop(tab, None)
+        self._acted.discard(tab)
+        if not self._acted:  # models are not kept for nobody
+            self._models.clear()
+
+    @property
+    def p95(self) -> float:
+        """The 95th percentile, in seconds, over visitors, of each one's median wait of the last RECENT seconds; 0 if
+        their waits are fewer than FEWEST."""
+        medians = self._medians()
+        return medians[math.ceil(0.95 * len(medians)) - 1] if medians else 0.0
+
+    def _medians(self) -> list[float]:
+        """Return the median wait of each visitor, in seconds, the shortest first. Of the unfinished ones of a visitor
+        the longest counts: tabs that stay open and read nothing would keep everybody out."""
+        now = time.monotonic()
+        while self._ended and self._ended[0].ended < now - RECENT:
+            self._ended.popleft()
+        waits = defaultdict[str, list[float]](list)
+        for wait in self._ended:
+            waits[wait.visitor].append(wait.seconds)
+        unfinished: dict[str, float] = {}
+        for action in self._begun.values():
+            if action.counts:
+                unfinished[action.visitor] = max(now - action.began, unfinished.get(action.visitor, 0.0))
+        for visitor, seconds in unfinished.items():
+            waits[visitor].append(seconds)
+        return sorted(map(median, waits.values())) if sum(map(len, waits.values())) >= FEWEST else []
+
+    def refusal(self) -> str:
+        """Return why nobody new is let in; "" if they are."""
+        slow = sum(seconds > self._longest for seconds in self._medians())
+        if slow < SLOW or self.p95 <= self._longest:
+            return ""
+        return f"This server is busy: its visitors wait more than {self._longest:g} seconds for an answer."
+
+    @property
+    def stats_families(self) -> Sequence[str]:
+        """The names of the metrics."""
+        return ACTIONS, REFUSALS, STARTS, WAIT
+
+    def get_stats(self, family_names: Sequence[str] | None = None) -> Mapping[str, Sequence[Stat]]:
+        """Return the metrics, all or the named ones."""
+        reader = getattr(
+            sys.modules.get("mha_viz.app.service.reader.client"), "Reader", None
+        )  # loaded by the first visitor
+        stats: tuple[Stat, ...] = (
+            CounterStat(ACTIONS, self.actions, help="Actions of visitors."),
+            CounterStat(
+                REFUSALS,
+                self.refusals,
+                help="Visitors who were told to wait, by cookie or address; retries count once.",
+            ),
+            CounterStat(STARTS, getattr(reader, "starts", 0), help="Starts of the process that reads."),
+            GaugeStat(WAIT, round(1000 * self.p95), help="95th percentile of visitors' median waits, in milliseconds."),
+        )
+        return {stat.family_name: [stat] for stat in stats if family_names is None or stat.family_name in family_names}
+
+
+def _is_read(into: ForwardMsg, sent: bytes) -> bool:
+    try:
+        return bool(sent) and into.ParseFromString(sent) > 0
+    except DecodeError:
+        return False

@@ -1,0 +1,121 @@
+"""What the model answers with and without the heads that are switched off: in words, and as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, TypeVar
+
+import streamlit as st
+
+from mha_viz.app.service.caches import model_service
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.widgets import inference
+from mha_viz.app.widgets.asking import WAITING
+from mha_viz.app.widgets.download_panel import PageChart
+from mha_viz.app.widgets.parts import plain
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.answers import Answer
+from mha_viz.figures.charts import answers as charts
+from mha_viz.figures.layout.caption import reading
+from mha_viz.numerals import decimal, percent
+from mha_viz.quotes import series
+from mha_viz.request import BOTH, COSINE, MASK, Question, Request
+
+if TYPE_CHECKING:
+    pass
+
+R = TypeVar("R")
+SLID = 5  # words whose probabilities slide
+ON = {"sentence": "the sentence vector", "answer": "the answer"}
+
+
+def changed_thing(question: Question | None) -> str:
+    """Name what the removal of a head changes: the vector, the prediction, or the cosine of two texts."""
+    if question is None:
+        return ON["sentence"]
+    return "the cosine of the two texts" if question.kind == COSINE else "the prediction"
+
+
+def show_answer(attention: Attention, request: Request, about: str) -> list[PageChart]:
+    """Show the answer, before and, if heads are off, after. Returns the chart, with ``about`` for its caption. Raises
+    what the model raises."""
+    answer, off = answer_of(request), request.off
+    bars = _largest(answer)
+    st.markdown(_sentence(answer, off, _place(attention, answer.question), [word for word, _ in bars]))
+    _slide(bars, max(max(ends) for _, ends in bars) if answer.words else 1.0)
+    if not answer.words:
+        return []
+    draw = partial(charts.word_bars, answer, bool(off))
+    about = about if off else f"No head is off; {reading(attention)}."
+    return [PageChart("The most probable words", "words", draw, about, text=request.text)]
+
+
+def answer_of(request: Request) -> Answer:
+    """Return the answer, from the cache or from the model. Raises what the model raises."""
+    if request.off:
+        inference.measure_means(request)
+    return inference.wait(model_service().cached(verbs.answer, request), WAITING)
+
+
+def _place(attention: Attention, question: Question) -> str:
+    """ "In place of “[MASK]”": where the model answers; with the token's number if its word stands there twice."""
+    tokens = [token.text for token in attention.text.tokens]
+    if question.kind != MASK or question.place is None or question.place >= len(tokens):
+        return "As the next token"
+    word = tokens[question.place]
+    which = f" at token {question.place}" if tokens.count(word) > 1 else ""
+    return f"In place of “{plain(word)}”{which}"
+
+
+def _sentence(answer: Answer, off: tuple[Head, ...], place: str, bars: Collection[str]) -> str:
+    before, after = answer.followed
+    without = f"Without {of_all(off)}{in_which(answer.question)}"
+    if answer.question.kind == COSINE:
+        change = f" {without}, **{decimal(after, 3)}**." if off else ""
+        return f"The vectors of the two texts have a cosine of **{decimal(before, 3)}**.{change}"
+    first, then = (plain(word) for word in answer.best)
+    sentence = f"{place} the model answers **{first}**."
+    if not off:
+        return sentence
+    sentence += f" {without}, still **{then}**." if first == then else f" {without}, **{then}**."
+    followed = answer.question.word
+    changes = f" The probability of **{plain(followed)}** goes from {percent(before)} to {percent(after)}."
+    return sentence if followed in bars else sentence + changes
+
+
+def of_all(off: Sequence[Head]) -> str:
+    """Return the names of up to three heads, or how many they are."""
+    return series([*map(str, off)]) if len(off) <= 3 else f"{len(off)} heads"
+
+
+def in_which(question: Question | None) -> str:
+    """In which of two texts heads are off, as the end of a sentence; empty if in all that are read."""
+    return "" if question is None or question.off_in == BOTH else f" in the {question.off_in} text"
+
+
+def _largest(answer: Answer) -> list[tuple[str, tuple[float, float]]]:
+    """Return the most probable words of both, with the probabilities before and after, or how alike two texts are.
+    Pieces of a character have one name, so that a word may stand here twice."""
+    words = answer.words or ("how alike",)
+    shares = zip(words, zip(answer.before.tolist(), answer.after.tolist(), strict=True), strict=True)
+    return sorted(shares, key=lambda share: -max(share[1]))[:SLID]
+
+
+def _slide(bars: Sequence[tuple[str, tuple[float, float]]], top: float) -> None:
+    """Show bars that slide from before to after the heads are off."""
+    st.html(f'<ul class="mha-slide">{"".join(_bar(word, *ends, top) for word, ends in bars)}</ul>')
+
+
+def _bar(word: str, before: float, after: float, top: float) -> str:
+    change = percent(after) if percent(before) == percent(after) else f"{percent(before)} → {percent(after)}"
+    ends = f"--before:{max(0, before) / top:.4f};--after:{max(0, after) / top:.4f}"
+    return f'<li style="{ends}"><span>{escape(word)}</span><i></i><small>{change}</small></li>'
+
+
+def unit(question: Question | None) -> str:
+    """Return the unit of an effect on what a question asks, or on the sentence vector without one."""
+    if question is None:
+        return "thousandths (1 − cosine)"
+    return "thousandths (change of the cosine)" if question.kind == COSINE else "thousandths of a nat"

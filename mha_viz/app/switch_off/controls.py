@@ -1,0 +1,108 @@
+"""The controls for which heads are off, and how, and for clicks on squares."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import streamlit as st
+
+from mha_viz.analysis.shipped import of_heads
+from mha_viz.app.url import address
+from mha_viz.app.widgets import asking
+from mha_viz.app.widgets.bound import UrlChanges, bound
+from mha_viz.app.widgets.parts import guarded, remark, sent
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import SettingError
+from mha_viz.figures.layout.caption import both
+from mha_viz.heads import MOST_IN_LINK, NONE, in_link
+from mha_viz.request import BOTH, BY, COSINE, METHODS, OFF_IN, RECIPE, RESAMPLE, TEXT, Request
+
+IN = {BOTH: "both texts", "first": "the first", "second": "the second"}
+SWITCH_ALL_ON = "Switch all heads back on"  # wherever a button does that
+ENDED = dict.fromkeys(("off", "how", "from", "in"))
+ABOUT = {
+    "zero": "*zeros*: a head that is off adds nothing.",
+    "mean": "*its mean*: the head’s mean output over the built-in sentences.",
+    "uniform": "*uniform attention*: its output with equal weights on all tokens that it may see.",
+    RECIPE: "*its rules*: its output with the weights that its rules predict for this text.",
+    RESAMPLE: "*random sentences*: its output on random built-in sentences.",
+    TEXT: "*another text*: its output on a text that you type, with as many tokens or words.",
+}
+
+
+def controls(attention: Attention, off: tuple[Head, ...], each: Request) -> None:
+    """Show the controls for which heads are off, and how, as in the request for ``each`` head alone."""
+    how = each.method
+    bound(
+        st.multiselect, "Heads switched off", "off", [*map(str, off)], [*map(str, attention.every_head())],
+        change=lambda names: _put_off([*map(Head.of, names)]), format_func=lambda name: both(Head.of(name)),
+        placeholder="None", select_all=False,
+        filter_mode="contains",  # Enter after L3H1 takes that head, and not five whose names hold its letters
+    )  # fmt: skip
+    has_recipe = how == RECIPE or of_heads(attention.model, attention.revision)
+    methods = METHODS if has_recipe else [method for method in METHODS if method != RECIPE]
+    bound(
+        st.segmented_control, "Replace its output with", "how", how, methods, default=METHODS[0],
+        format_func=BY.__getitem__, help=" ".join(ABOUT.values()), required=True, wrap=True,
+    )  # fmt: skip
+    if each.question is not None and each.question.kind == COSINE:
+        bound(
+            st.segmented_control, "Off in", "in", each.question.off_in, OFF_IN, default=BOTH,
+            format_func=IN.__getitem__, required=True, wrap=True,
+        )  # fmt: skip
+    with st.container(horizontal=True):
+        bound(
+            st.selectbox, "A whole layer", "off", None, [f"L{layer}" for layer in range(attention.layers)], index=None,
+            change=lambda name: _with_layer(name, attention.heads), key="off_layer", placeholder="A whole layer",
+            label_visibility="collapsed", width=170,
+        )  # fmt: skip
+        count = len(off) or 1
+        st.button(
+            f"{count} random heads" if len(off) > 1 else "A random head",
+            key="at_random",
+            on_click=_on_random,
+            args=(attention.layers, attention.heads, count),
+        )
+        st.button(SWITCH_ALL_ON, key="all_on", disabled=not off, on_click=address.go, kwargs={"off": NONE})
+
+
+def other_text(source: str) -> None:
+    """Show the field for the text that outputs are taken from, and say if it is empty; errors about it follow it."""
+    bound(
+        st.text_input, "Type the other text, then press Enter", "from", source, change=asking.other_text("from"),
+        max_chars=2_000,
+    )  # fmt: skip
+    if not source.strip():
+        remark("Type a text with as many words as the one above. Until then, all heads are on.")
+
+
+def _put_off(off: Sequence[Head]) -> UrlChanges:
+    """Return the parameters that switch these heads off, and all others on. Raises SettingError for too many."""
+    count = len(set(off))
+    if count > MOST_IN_LINK:
+        raise SettingError(
+            f"{count} heads would be off; a link can hold {MOST_IN_LINK}.", "Switch some of them back on first."
+        )
+    return {"off": in_link(off) or NONE}
+
+
+def _with_layer(name: str | None, heads: int) -> UrlChanges | None:
+    return None if name is None else _put_off([*_off_now(), *(Head(int(name[1:]), head) for head in range(heads))])
+
+
+@guarded()
+def _on_random(layers: int, heads: int, some: int) -> None:
+    every = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    address.go(**_put_off(random.sample(every, min(some, len(every)))))
+
+
+@guarded()
+def on_head() -> None:
+    """For the switch of the open head, and the key x on a square: the last one ends the mode."""
+    left = {*_off_now()} ^ {Head.parse(str(sent("explorer", "off")))}
+    address.go(**(_put_off([*left]) if left else ENDED))
+
+
+def _off_now() -> tuple[Head, ...]:
+    return address.url().where.request.off

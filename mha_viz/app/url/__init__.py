@@ -1,0 +1,1 @@
+"""The state of a page, all of which is in the URL."""

@@ -1,0 +1,74 @@
+"""Text with gold annotation: a sentence of the built-in corpus, or pasted CoNLL-U."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from mha_viz.corpus import grammar
+from mha_viz.corpus.conllu import read_conllu
+from mha_viz.corpus.tables import first_lines, is_conllu
+from mha_viz.corpus.treebank import Corpus, Sentence
+from mha_viz.errors import CorpusError
+
+TEXTS = 64  # texts whose annotation is cached; a link carries 7 kB of text, its parsed words take ten times that
+
+
+@cache
+def built_in() -> Corpus:
+    """Return the corpus that comes with the app."""
+    return grammar.corpus()
+
+
+class Annotated(NamedTuple):
+    """A sentence with its gold annotation, as the words that the model reads."""
+
+    sentence: Sentence
+    pasted: bool  # whether it was pasted as CoNLL-U
+    notes: tuple[str, ...] = ()  # what was left out of the pasted text
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The words."""
+        return self.sentence.forms
+
+    @property
+    def text(self) -> str:
+        """The words, separated by single spaces."""
+        return " ".join(self.forms)
+
+
+@lru_cache(maxsize=TEXTS)
+def annotated(typed: str) -> Annotated | CorpusError | None:
+    """Return the gold annotation of the typed text: of pasted CoNLL-U, or of a sentence of the built-in corpus; None
+    for other text; the error for CoNLL-U that cannot be read, also with spaces in place of tabs, or if the tree of its
+    first sentence is invalid."""
+    if is_conllu(first_lines(typed)):
+        try:
+            corpus = read_conllu(typed, "The pasted text")
+        except CorpusError as error:
+            return CorpusError(error.problem, error.remedy)
+        first, more = corpus.sentences[0], len(corpus.sentences) - 1
+        if corpus.left_out and all(word.head is None for word in first.words):
+            return CorpusError(f"The pasted text, {corpus.left_out[0]}", "Correct it and paste it again.")
+        more_note = (f"You pasted {more + 1} sentences; only the first is shown.",) if more else ()
+        return Annotated(first, True, (*more_note, *corpus.left_out[:3]))
+    return _built_in().get(typed.strip()) if typed.rstrip().endswith((" .", " !", " ?")) else None
+
+
+@cache
+def _built_in() -> dict[str, Annotated]:
+    return {(annotation := Annotated(sentence, False)).text: annotation for sentence in built_in().sentences}
+
+
+def words_of(typed: str) -> tuple[str, ...] | None:
+    """Return the words that the model reads if the text gives them, as CoNLL-U does; None if the tokenizer splits the
+    text."""
+    annotation = annotated(typed)
+    return annotation.forms if isinstance(annotation, Annotated) else None
+
+
+def bare(words: Sequence[str]) -> str:
+    """CoNLL-U with these words and nothing else, from which :func:`words_of` returns the words."""
+    return "\n".join(f"{number}\t{word}" + 8 * "\t_" for number, word in enumerate(words, 1))

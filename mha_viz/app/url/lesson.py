@@ -1,0 +1,154 @@
+"""A lesson: views in order, each with a teacher's remark, all in one parameter of the URL.
+
+The parameter ``lesson`` is JSON, ``[[page, query, remark], …]``, deflated and in base64 without padding: its links are
+nearly alike, so that they shrink to a third. ``view`` counts the view that is open, from 1; older links call it
+``part``, which is also the part of an encoder–decoder.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from mha_viz.errors import LessonFull
+from mha_viz.files.assets import moved, page_files
+from mha_viz.text import clean
+from mha_viz.view.settings import owned_by
+
+PARAMETER, NUMBER, OLD_NUMBER = "lesson", "view", "part"
+MOST = 12  # views
+MAX_REMARK = 300  # characters
+MAX_ENCODED = 3_000  # characters of the parameter
+MAX_DECODED = 30_000  # the most bytes after decompression; a value that declares more is not read
+MAX_PARAMETERS = 20  # of a view
+OF_THE_CLASS = (PARAMETER, NUMBER, "class", "tour", "before", "reveal")  # never part of a view
+_SUBJECTS = ("text", "pair", "model", "show", "experiment", "task")  # what a view is about
+_OF_THE_ANSWER = ("place", "word", "second")  # of the model, about a masked token or a second text
+# Parameters that only these pages read, beside the settings of drawings (mha_viz.view): links to other pages carry them
+# along, a view of another page does not.
+_OF_PAGES = {
+    "explore": (*_OF_THE_ANSWER, "gold", "case", "written"),
+    "compare": (*_OF_THE_ANSWER, "show", "with", "path", "like"),
+    "roles": ("corpus", "kinds", "relation", "level", "search", "groups"),
+    "inside_a_head": ("q", "k", "divide", "costs", "step"),
+    "why_heads_differ": (
+        *("experiment", "run", "arm", "guess", "step", "removed", "numbers"),
+        *("snapshot", "trained", "task", "answer", "beside"),
+    ),
+}
+
+
+class LessonView(NamedTuple):
+    """One view of a lesson: the page by its name in the URL, its URL parameters, and the teacher's remark."""
+
+    page: str
+    parameters: Mapping[str, str]
+    remark: str
+
+
+Lesson = tuple[LessonView, ...]
+
+
+def read(value: str | None) -> tuple[Lesson, bool]:
+    """Return the lesson that a URL holds, and whether all of it could be read. Never raises."""
+    if not value:
+        return (), True
+    entries = _entries(value) if len(value) <= MAX_ENCODED else None
+    if entries is None:
+        return (), False
+    views = [_view(entry) for entry in entries[: 4 * MOST]]
+    good = [view for view in views if view is not None]
+    return tuple(good[:MOST]), len(good) == len(entries) <= MOST
+
+
+def _entries(value: str) -> list[Any] | None:
+    with suppress(ValueError, binascii.Error, zlib.error, RecursionError):
+        packed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        unpacked = zlib.decompressobj()
+        text = unpacked.decompress(packed, MAX_DECODED)
+        parsed = json.loads(text) if unpacked.eof else None
+        return parsed if isinstance(parsed, list) else None
+    return None
+
+
+def _view(entry: Any) -> LessonView | None:
+    with suppress(ValueError, TypeError):
+        page, query, remark = entry
+        if isinstance(page, str) and isinstance(query, str) and isinstance(remark, str):
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+            page, parameters = moved(page, dict(pairs))
+            if page in page_files():
+                return LessonView(page, _of_this_page(page, parameters), clean(remark)[:MAX_REMARK])
+    return None
+
+
+def of_others(page: str) -> set[str]:
+    """Return the parameters that only other pages than this one read."""
+    owned = {one: {*names, *owned_by(one)} for one, names in _OF_PAGES.items()}
+    return set[str]().union(*owned.values()) - owned.get(page, set())
+
+
+def _of_this_page(page: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    others = of_others(page)
+    if page == "inside_a_head" and parameters.get("step", "").isdecimal():  # of a training
+        others.add("step")
+    return {name: value for name, value in parameters.items() if name not in others.union(OF_THE_CLASS)}
+
+
+def write(lesson: Sequence[LessonView]) -> str | None:
+    """Return the value of the URL parameter; None for a lesson without views, which leaves the URL."""
+    if not lesson:
+        return None
+    entries = [[view.page, urlencode(view.parameters), view.remark] for view in lesson]
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(zlib.compress(text.encode("utf-8", "replace"), 9)).rstrip(b"=").decode()
+
+
+def add(lesson: Lesson, page: str, parameters: Mapping[str, str], remark: str) -> Lesson:
+    """Return the lesson with one more view at the end. Raises LessonFull."""
+    more = (*lesson, LessonView(page, _of_this_page(page, parameters), " ".join(clean(remark).split())[:MAX_REMARK]))
+    if len(more) > MOST:
+        raise LessonFull(f"A lesson has at most {MOST} views.", "Remove one of them first.")
+    if len(write(more) or "") > MAX_ENCODED:
+        raise LessonFull(
+            "A lesson is kept in one link, and its views and remarks are together too long for it.",
+            "Shorten the remark, or remove a view with a long text.",
+        )
+    return more
+
+
+def remove(lesson: Lesson, number: int) -> Lesson:
+    """Return the lesson without the view of this number, counted from 1."""
+    return (*lesson[: number - 1], *lesson[number:]) if 1 <= number <= len(lesson) else lesson
+
+
+def move(lesson: Lesson, number: int, to: int) -> Lesson:
+    """Return the lesson with the view of this number at another place; numbers are from 1, others change nothing."""
+    if not {number, to} <= {*range(1, len(lesson) + 1)}:
+        return lesson
+    left = remove(lesson, number)
+    return (*left[: to - 1], lesson[number - 1], *left[to - 1 :])
+
+
+def is_left(view: LessonView, page: str, parameters: Mapping[str, str], seen: Mapping[str, str]) -> bool:
+    """Return whether another page, or another subject than that of the view is open; ``seen``: the URL's parameters
+    with those that the page opens by itself."""
+    names = [name for name in _SUBJECTS if name in {**view.parameters, **_of_this_page(page, parameters)}]
+    return page != view.page or any(seen.get(name) != view.parameters.get(name) for name in names)
+
+
+def is_old_number(parameters: Mapping[str, str]) -> bool:
+    """Return True if ``part`` is the number of a view, as in older links to lessons."""
+    return PARAMETER in parameters and parameters.get(OLD_NUMBER, "").isdecimal()
+
+
+def number_of(parameters: Mapping[str, str], lesson: Lesson) -> int | None:
+    """Return the number of the open view, from 1; None if the URL names none of this lesson."""
+    wanted = parameters.get(NUMBER) or (parameters[OLD_NUMBER] if is_old_number(parameters) else "")
+    return int(wanted) if wanted in map(str, range(1, len(lesson) + 1)) else None

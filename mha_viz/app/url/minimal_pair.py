@@ -1,0 +1,44 @@
+"""A text and the same text with one word replaced."""
+
+from __future__ import annotations
+
+import re
+
+from mha_viz.corpus.lexicon import NAMES, NOUNS, Noun
+
+MINIMAL_PAIR = ("The animal didn't cross the street because it was too tired.", "tired", "wide")
+PRONOUNS = {"it": "she", "he": "she", "she": "he", "they": "it", "him": "her", "her": "him", "his": "her"}
+WORD = re.compile(r"(?<![\w\[])\w+(?![\w\]])")  # not [MASK]
+
+
+def replaced(text: str) -> str:
+    """Return a text with one word replaced: in the first example “tired”, which decides what “it” is; in others the
+    first pronoun or, without one, the first noun or name of the built-in grammar by one of the same kind, or else the
+    last word by a pronoun."""
+    if text == MINIMAL_PAIR[0]:
+        return text.replace(*MINIMAL_PAIR[1:])
+    words = list(WORD.finditer(text))
+    candidates = (word for by in (PRONOUNS, OTHERS) for word in words if word[0].lower() in by)
+    chosen = next(candidates, words[-1] if words else None)
+    if chosen is None:
+        return text
+    other = (PRONOUNS | OTHERS).get(chosen[0].lower(), "it")
+    return text[: chosen.start()] + (other.capitalize() if chosen[0].istitle() else other) + text[chosen.end() :]
+
+
+def _others() -> dict[str, str]:
+    """For each noun and name of the grammar one of the same kind, of the other gender if it has one."""
+    people = [(noun, _partner(noun)) for noun in NOUNS]
+    forms = [(one[at], other[at]) for one, other in people for at in (0, 1)]  # singular, plural
+    names = [*zip(NAMES["Fem"], NAMES["Masc"], strict=True), *zip(NAMES["Masc"], NAMES["Fem"], strict=True)]
+    return {one.lower(): other for one, other in (*forms, *names)}
+
+
+def _partner(noun: Noun) -> Noun:
+    genders = {"Fem": "Masc", "Masc": "Fem"}
+    of_kind = [one for one in NOUNS if (one.kind, one.gender) == (noun.kind, noun.gender)]
+    others = [one for one in NOUNS if (one.kind, one.gender) == (noun.kind, genders.get(noun.gender))]
+    return (others or [*of_kind[1:], of_kind[0]])[of_kind.index(noun)]
+
+
+OTHERS = _others()

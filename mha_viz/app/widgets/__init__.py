@@ -1,0 +1,1 @@
+"""Controls and panels that pages share."""

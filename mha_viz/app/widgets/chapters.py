@@ -1,0 +1,84 @@
+"""The documentation inside the app: a chapter of ``docs/`` in place of the page that links to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from posixpath import dirname, normpath
+from types import MappingProxyType
+
+import streamlit as st
+
+from mha_viz.app.widgets.bound import bound, in_link
+from mha_viz.app.widgets.components import apply_style
+from mha_viz.app.widgets.parts import entitle, formulas
+from mha_viz.files.assets import app_root
+
+_OF_THE_SITE = re.compile(r"^::: |when the page was built", re.MULTILINE)  # what only `make docs` draws or writes
+_BLOCK = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"(`[^`\n]+`)")
+_LINK = re.compile(r"\[([^\]]*)\]\(([^):#]*)(#[\w-]+)?\)")  # to another file, or within this one
+_INDEX = re.compile(r"([A-Za-z])<sub>(\w+)</sub>")
+_HEADING = re.compile(r"^#(?=#)", re.MULTILINE)
+_TITLE = re.compile(r"^# (.+)\n")
+
+
+@cache
+def chapters() -> Mapping[str, Path]:
+    """Return the chapters that can be read without the built site, by name: the path in ``docs/`` without its
+    suffix."""
+    folder = app_root() / "docs"
+    files = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.md")}
+    whole = (name for name in files if not _OF_THE_SITE.search(files[name].read_text("utf-8")))
+    return MappingProxyType({name: files[name] for name in sorted(whole, key=lambda name: ("/" in name, name))})
+
+
+def opened() -> str:
+    """Return the name of the chapter that the URL asks for, empty for none; a remark says that there is none of that
+    name."""
+    return in_link("chapter", chapters(), ".+")
+
+
+def show_chapter(name: str) -> None:
+    """Show the chapter, the way back and a menu of all chapters. Nothing in it is HTML; links to other hosts stay plain
+    links."""
+    title, text = _read_chapter(name)
+    apply_style("chapter")
+    entitle(title, "About")
+    with st.container(key="chapter_ways", horizontal=True, vertical_alignment="center"):
+        st.markdown("[← What the pictures show](?chapter=)", width="content")
+        bound(
+            st.selectbox, "Chapter", "chapter", name, list(chapters()), required=True, width=320,
+            label_visibility="collapsed", format_func=lambda other: _read_chapter(other)[0],
+        )  # fmt: skip
+    with st.container(key=f"chapter_{name.replace('/', '_')}"):
+        st.header(title, anchor=False)
+        st.markdown(text)
+
+
+@cache
+def _read_chapter(name: str) -> tuple[str, str]:
+    """Return the title of a chapter, and what is below it, in the Markdown that pages render."""
+    text = chapters()[name].read_text("utf-8")
+    parts = _BLOCK.split(_TITLE.sub("", text, count=1))
+    parts[::2] = [_prose(part, dirname(name)) for part in parts[::2]]  # the others are code
+    title = _TITLE.match(text)
+    return title[1] if title else name, "".join(parts)
+
+
+def _prose(markdown: str, folder: str) -> str:
+    """Return headings one level lower, indices without HTML, and links to chapters as links of the app; a link to a
+    file that is none is its words alone."""
+
+    def linked(link: re.Match[str]) -> str:
+        words, file, place = link[1], link[2], link[3] or ""
+        if not file:
+            return link[0]
+        name = normpath(f"{folder}/{file}".lstrip("/")).removesuffix(".md")
+        return f"[{words}](?chapter={name}{place})" if name in chapters() else words
+
+    parts = _CODE.split(_LINK.sub(linked, _HEADING.sub("##", markdown)))
+    parts[::2] = [formulas(_INDEX.sub(r"\1_\2", part)) for part in parts[::2]]
+    return "".join(parts)

@@ -1,0 +1,288 @@
+"""The view for a class: larger type, fewer controls, the lesson, and at the edge of the window what leads elsewhere.
+
+``class=1`` in the URL turns it on. Answers are hidden until somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import streamlit as st
+
+from mha_viz.app.url import address, lesson
+from mha_viz.app.url.lesson import NUMBER, OLD_NUMBER, PARAMETER, Lesson, LessonView
+from mha_viz.app.widgets import request
+from mha_viz.app.widgets.components import apply_style
+from mha_viz.app.widgets.navigation import name_of
+from mha_viz.app.widgets.parts import guarded, plain, remark, say_unused
+from mha_viz.app.widgets.search_field import OPENED
+from mha_viz.figures.charts.chart import Chart
+from mha_viz.numerals import counted
+
+WAYS = "class_ways"  # the key of the controls of a lesson: "next" and "back" (browser/scheme/lesson.js)
+LARGER = 1.2  # of charts and drawings
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+MODULE, WIDEST = 7, 540  # pixels of a QR code's square, for a camera at the back of a room, and of the whole code
+_ANIMAL = "The animal didn't cross the street because it was too tired."
+_WOMAN = "The old woman saw the young man with a small telescope."
+FIRST_HOUR = (  # the ready lesson, "What do heads do?"
+    LessonView(
+        "explore",
+        {"text": _WOMAN, "model": "minilm", "head": "L0H2", "special": "hide"},
+        "Each row shows where a word looks. Where do the words look in this head?",
+    ),
+    LessonView(
+        "explore",
+        {"text": _WOMAN, "model": "minilm", "head": "L4H5"},
+        "This head rests: nearly all of its attention goes to [CLS], the mark at the start.",
+    ),
+    LessonView(
+        "explore",
+        {"text": _WOMAN, "model": "minilm", "head": "L2H8", "special": "hide"},
+        "Find “the” and “a”. Which word do they look at, beyond the adjective?",
+    ),
+    LessonView(
+        "explore",
+        {"text": _ANIMAL, "model": "minilm", "head": "L3H1", "special": "hide"},
+        "Guess what “it” refers to. Then find its row.",
+    ),
+    LessonView(
+        "explore",
+        {"text": "the dog [MASK] the girl .", "model": "toy", "head": "L1H1", "off": "L1H1"},
+        "The toy guesses the word with and without this head. What changes?",
+    ),
+    LessonView(
+        "why_heads_differ",
+        {"experiment": "random"},
+        "Four heads start at random. Will two of them end with the same job?",
+    ),
+)
+WITH_A_TEXT = ("explore", "compare", "inside_a_head")  # pages whose sentence and head a link must name
+
+
+def legible(chart: Chart) -> Any:
+    """Return the chart for the page, drawn by Plotly; in a class, with letters that can be read from the last row."""
+    from mha_viz.figures.charts.chart_plotly import (
+        plotly,  # imports Plotly and pandas, for which no first picture must wait
+    )
+
+    return plotly(chart, LARGER if address.in_class() else 1)
+
+
+@contextmanager
+def answer(label: str = "Answer") -> Iterator[None]:
+    """Hide the answer that the block contains, in a class, until somebody asks for it."""
+    if address.in_class():
+        with st.expander(label):
+            yield
+    else:
+        yield
+
+
+def show_class_view(pages: Sequence[Any], here: Any, show_links: Callable[[], None]) -> None:
+    """Show the step of the lesson above the page, and at the edge of the window the links to the pages, the QR code,
+    how to make a lesson, and the way out."""
+    url = address.now()
+    views, whole = lesson.read(url.get(PARAMETER))
+    odd = [address.CLASS] if address.CLASS in url and not address.in_class() else []
+    odd += [NUMBER] if NUMBER in url and lesson.number_of(url, views) is None else []
+    say_unused([f"{name}={url[name][:30]}" for name in odd])
+    if not address.in_class():
+        return
+    apply_style("classroom", {"var(--larger)": str(LARGER)})
+    if not whole:
+        remark("Some views of this lesson could not be read; the others are shown.")
+    _edge(pages, here, views, url, show_links)
+    if not views:
+        return
+    with st.container(key="classroom"):
+        number = lesson.number_of(url, views)
+        is_left = number is not None and lesson.is_left(
+            views[number - 1], name_of(here), url, _read_shown(name_of(here))
+        )
+        if number is not None and not is_left:
+            words = escape(views[number - 1].remark)
+            st.html(f'<p class="mha-lesson"><small>{number} of {len(views)}</small> &ensp; {words}</p>')
+        with st.container(key=WAYS, horizontal=True, vertical_alignment="center", width="content"):
+            _ways(pages, here, views, url, is_left)
+
+
+def _edge(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], show_links: Callable[[], None]) -> None:
+    """Show the icons at the edge of the window."""
+    with st.container(key="edge", horizontal=True, width="content"):
+        with (
+            st.popover("Pages", icon=":material/menu:", type="tertiary", help="Pages", key=f"pages_of_{name_of(here)}"),
+            st.container(key="pages"),
+        ):
+            show_links()
+            st.page_link(pages[-1], query_params=url)
+        with (
+            st.container(key="class_code", width="content"),
+            st.popover("QR code", icon=":material/qr_code_2:", type="tertiary", help="QR code"),
+        ):
+            _code(here)
+        _builder(pages, here, views)
+        out = dict.fromkeys((address.CLASS, PARAMETER, NUMBER, *_find_old_number(url)))
+        label = "Leave the class view"
+        icon = ":material/close:"
+        st.button(
+            label, icon=icon, help=label, key="class_out", type="tertiary", on_click=address.go, kwargs=out
+        )  # fmt: skip
+
+
+# ---- The lesson -----------------------------------------------------------------------------------------------
+
+
+def _ways(pages: Sequence[Any], here: Any, views: Lesson, url: dict[str, str], is_left: bool) -> None:
+    """Show the buttons for the next and the previous view, or back to the one that was left."""
+    number = lesson.number_of(url, views)
+    if views and number is None:
+        _show_way(pages, here, views, 1, ":primary[**Begin the lesson →**]")
+    if number is not None and is_left:
+        _show_way(pages, here, views, number, f":primary[**← View {number} of {len(views)}**]")
+    elif number is not None and number > 1:
+        _show_way(pages, here, views, number - 1, "← Back")
+    if number is not None and number < len(views):
+        _show_way(pages, here, views, number + 1, ":primary[**Next →**]")
+
+
+def _show_way(pages: Sequence[Any], here: Any, views: Lesson, number: int, label: str) -> None:
+    """Show a control that leads to a view: a link if the view is on another page, a button if it is on this one, as
+    in the tour."""
+    view = views[number - 1]
+    parameters = _with_lesson(views, number)
+    page = _page(pages, view.page)
+    if page.title == here.title:
+        st.button(label, key=f"lesson_{number}", type="tertiary", on_click=_lead, args=(parameters,))
+    else:
+        st.page_link(page, label=label, query_params=parameters)
+
+
+def _lead(parameters: dict[str, str]) -> None:
+    """Open another view of this page, which the drawing follows."""
+    st.session_state[OPENED] = st.session_state.get(OPENED, 0) + 1
+    address.open_at(parameters)
+
+
+def _with_lesson(views: Lesson, number: int) -> dict[str, str]:
+    """Return the URL parameters of a view of the lesson."""
+    place = {PARAMETER: lesson.write(views) or "", NUMBER: str(number), address.CLASS: "1"}
+    return {**views[number - 1].parameters, **place}
+
+
+def begin_first_hour() -> tuple[str, dict[str, str]]:
+    """Return the page and the URL parameters of the first view of the ready lesson."""
+    return FIRST_HOUR[0].page, _with_lesson(FIRST_HOUR, 1)
+
+
+def _page(pages: Sequence[Any], name: str) -> Any:
+    return next(page for page in pages if name_of(page) == name)
+
+
+def _find_old_number(url: dict[str, str]) -> list[str]:
+    """Return the parameter with which an older link counts its views, if this is one."""
+    return [OLD_NUMBER] if lesson.is_old_number(url) else []
+
+
+# ---- How a lesson is made -------------------------------------------------------------------------------------
+
+
+def _builder(pages: Sequence[Any], here: Any, views: Lesson) -> None:
+    label = f"Lesson: {counted(len(views), 'view')}" if views else "Make a lesson"
+    with st.popover(label, icon=":material/playlist_add:", help=label, type="tertiary", key="lesson_box"):
+        st.markdown(
+            "A lesson is a list of views in one link. Open a view, write what the class should notice, and add it."
+        )
+        st.text_input("Remark", key="lesson_remark", max_chars=lesson.MAX_REMARK)
+        st.button("Add this view", key="lesson_add", on_click=_add, args=(name_of(here),))
+        for number, view in enumerate(views, 1):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"{number}. {plain(_page(pages, view.page).title)}: {plain(view.remark)}", width="stretch")
+                for name, by, end in (("up", -1, 1), ("down", 1, len(views))):
+                    st.button(
+                        f"Move view {number} {name}", icon=f":material/arrow_{name}ward:", type="tertiary",
+                        key=f"lesson_{name}_{number}", on_click=_move, args=(number, by), disabled=number == end,
+                    )  # fmt: skip
+                st.button("Remove", key=f"lesson_remove_{number}", on_click=_remove, args=(number,))
+        if views:
+            st.caption("Link to the whole lesson")
+            path = _page(pages, views[0].page).url_path
+            st.code(f"{_base(here)}/{path}?{_query(_with_lesson(views, 1))}", language=None, wrap_lines=True)
+
+
+@guarded()
+def _add(page: str) -> None:
+    views, _ = lesson.read(address.now().get(PARAMETER))
+    more = lesson.add(views, page, _read_shown(page), str(st.session_state.get("lesson_remark", "")))
+    address.go(
+        **{PARAMETER: lesson.write(more), NUMBER: str(len(more)), **dict.fromkeys(_find_old_number(address.now()))}
+    )
+    st.session_state["lesson_remark"] = ""
+
+
+@guarded()
+def _remove(number: int) -> None:
+    views, _ = lesson.read(address.now().get(PARAMETER))
+    left = lesson.write(lesson.remove(views, number))
+    address.go(**{PARAMETER: left, NUMBER: None, **dict.fromkeys(_find_old_number(address.now()))})
+
+
+@guarded()
+def _move(number: int, by: int) -> None:
+    """Move a view up or down; the view that is open stays so."""
+    views, _ = lesson.read(address.now().get(PARAMETER))
+    at = lesson.number_of(address.now(), views)
+    swapped = {number: number + by, number + by: number}
+    place = {} if at is None else {NUMBER: str(swapped.get(at, at))}
+    old = dict.fromkeys(_find_old_number(address.now()))
+    address.go(**{PARAMETER: lesson.write(lesson.move(views, number, number + by)), **place, **old})
+
+
+def _read_shown(page: str) -> dict[str, str]:
+    """Return the parameters of the URL, with those that the page opens by itself."""
+    return {**(request.full(address.url()) if page in WITH_A_TEXT else {}), **address.now()}
+
+
+# ---- The QR code ----------------------------------------------------------------------------------------------
+
+
+def _code(here: Any) -> None:
+    """Show the QR code of the current page's address."""
+    base = _base(here)
+    if not base:
+        return
+    picture = qr_code(f"{base}/{here.url_path}?{_query(_read_shown(name_of(here)))}")
+    if picture is None:
+        remark("This view’s link is too long for a QR code. Use a shorter sentence or lesson.")
+        return
+    st.html(picture)
+    if urlsplit(base).hostname in LOOPBACK:
+        remark(f"{base} works on this computer only. To let others in, restart with --host 0.0.0.0.")
+
+
+def qr_code(link: str) -> str | None:
+    """Return a link as the image of a QR code (an ``img`` element); None if it is too long for one."""
+    import segno
+
+    try:
+        code = segno.make_qr(link, error="l")
+    except segno.DataOverflowError:
+        return None
+    modules = code.symbol_size()[0]
+    side = modules * min(MODULE, WIDEST // modules)
+    picture = escape(code.svg_data_uri(scale=MODULE))
+    return f'<img class="mha-code" alt="QR code of this view" width="{side}" src="{picture}">'
+
+
+def _query(parameters: dict[str, str]) -> str:
+    return urlencode(parameters, quote_via=quote)
+
+
+def _base(here: Any) -> str:
+    """Return the address of the app without its page; empty if the browser has not reported it."""
+    url = (st.context.url or "").rstrip("/")
+    return url.removesuffix(f"/{here.url_path}") if here.url_path else url

@@ -1,0 +1,174 @@
+"""What pages take from ``browser/``: interactive drawings as Streamlit components, and style sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from threading import Lock
+from types import MappingProxyType
+from typing import Any
+
+import streamlit as st
+from streamlit.components.v2.component_registry import BidiComponentDefinition
+from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
+from streamlit.components.v2.types import ComponentRenderer
+
+from mha_viz.browser import bundle
+
+SCHEME = "scheme"  # the key of the component that :func:`watch` mounts
+_one_at_a_time = Lock()  # pages run in threads
+
+
+def _drawing(component: str) -> ComponentRenderer:
+    with _one_at_a_time:
+        return _registered(component)
+
+
+@cache
+def _registered(component: str) -> ComponentRenderer:
+    """Return the component of the folder of this name, drawn into one element of the class ``mha-NAME``.
+
+    Its code is a static file if the server provides one (``mha_viz.app.serving``); otherwise it is part of each
+    message.
+    """
+    name, html = f"mha_{component}", f'<div class="mha-{component}"></div>'
+    css, js = bundle.style(component) or None, bundle.script(component)
+    renderer = st.components.v2.component(name, html=html, css=css, js=js)
+    manager = get_bidi_component_manager()
+    if manager.get_metadata(bundle.SERVED):
+        source = str(bundle.FOLDER / component / f"{component}.js")  # Streamlit expects an existing file
+        file = bundle.served_file(component)
+        manager.unregister(name)
+        manager.register(BidiComponentDefinition(name, html, js=source, js_asset_relative_path=file))
+    return renderer
+
+
+def apply_style(sheet: str, values: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Apply the sheet of this name in ``browser/pages/`` to the page. ``values`` are what stands in place of names that
+    only the page can fill in, such as the selector ``#pointed``."""
+    rules = bundle.page_style(sheet)
+    for name, value in values.items():
+        rules = rules.replace(name, value)
+    st.html(f"<style>\n{rules}</style>")
+
+
+def explorer(packet: bytes, roles: bytes, key: str, on: Mapping[str, Callable[[], None]]) -> None:
+    """Draw the grid of all heads, the opened head and the ranking by one link, of one reading
+    (``figures.layout.packet``), with the roles of its heads (``explore.badges``, JSON).
+
+    ``on``: what runs, by its name. "view": the user changed the view; ``st.session_state[key].view`` then holds the URL
+    parameters that differ from their defaults (None: the parameter is removed). "compare": the user added a head to the
+    compared heads; ``compare`` holds its ``model`` and ``head``. "card": the user asked what a head is known for;
+    ``card`` holds its name. "measure": the user asked for the roles of a model that was never measured. "off": the user
+    switched a head off, or on again; ``off`` holds its name. "why": the user asked why heads differ.
+    "elsewhere": the user chose another sentence; ``elsewhere`` holds its number among those that are offered.
+    """
+    data = packet + roles + len(roles).to_bytes(4, "little")  # Streamlit sends bytes only as a message of their own
+    _drawing("explorer")(
+        key=key,
+        data=data,
+        on_view_change=on["view"],
+        on_compare_change=on["compare"],
+        on_card_change=on["card"],
+        on_measure_change=on["measure"],
+        on_off_change=on["off"],
+        on_why_change=on["why"],
+        on_elsewhere_change=on["elsewhere"],
+    )
+
+
+def sentence(
+    content: dict[str, Any],
+    key: str,
+    on_read: Callable[[], None],
+    on_example: Callable[[], None],
+    on_model: Callable[[], None],
+) -> None:
+    """Draw the sentence in large type, its second sentence, its examples, and the model that reads it.
+
+    ``content``: text, pair, look, opens ({index, head} of an example, or None), intro, model, label (of the model),
+    models [{name, label}], open, examples [{text, pair, look}], arched (whether a drawing below has arcs for it).
+
+    In the callbacks, ``st.session_state[key]`` holds ``read`` ({text, pair}), ``example`` (its index) or
+    ``model`` (a name as chosen or typed).
+    """
+    _drawing("sentence")(
+        key=key, data=content, on_read_change=on_read, on_example_change=on_example, on_model_change=on_model
+    )
+
+
+def compare(packet: bytes, key: str, on_view: Callable[[], None], on_edit: Callable[[], None]) -> None:
+    """Draw heads side by side on one colour scale, with linked hover and signed differences
+    (``figures.layout.panels``).
+
+    ``on_view`` runs when the user changed the view; ``st.session_state[key].view`` then holds the URL parameters that
+    differ from their defaults (None: it is removed): as, unit, special, links, scale, diff, pin, at.
+
+    ``on_edit`` runs when the user changed the compared heads; ``st.session_state[key].edit`` then holds ``action``
+    ("rename", "duplicate", "remove", "move", "open", "pin"), ``index`` (the panel's place among the compared heads, or
+    its number where the panels are not the compared heads), ``to`` (for "move": its new place), ``name`` (for
+    "rename"); ``head``, ``model``, ``text`` and ``pair`` of the panel; and ``view``: the URL parameters after the
+    change, because the panels that ``diff`` and ``at`` count have moved. They go into the URL in the same step.
+    """
+    _drawing("compare")(key=key, data=packet, on_view_change=on_view, on_edit_change=on_edit)
+
+
+def block(content: dict[str, Any], key: str, on_step: Callable[[], None], on_head: Callable[[], None]) -> None:
+    """Draw the block of multi-head attention as a map of its steps: a click on a step opens it, on a head chooses it.
+
+    ``content``: steps [{name, label, shape, inside}] in order, those ``inside`` a head as one group; step, the open
+    one; heads [colour]; head, the chosen one.
+
+    In the callbacks, ``st.session_state[key]`` holds ``step`` (its name) or ``head`` (its number).
+    """
+    _drawing("block")(key=key, data=content, on_step_change=on_step, on_head_change=on_head)
+
+
+def player(content: dict[str, Any], key: str, on_step: Callable[[], None], on_next: Callable[[], None]) -> None:
+    """Draw a training step by step (:func:`mha_viz.figures.layout.frames.frames`), with Play, Pause and a slider.
+
+    In the callback ``on_step``, ``st.session_state[key].step`` is the step at which the visitor stopped; ``on_next`` is
+    called when the visitor goes on to what follows.
+    """
+    _drawing("player")(key=key, data=content, on_step_change=on_step, on_next_change=on_next)
+
+
+def follow(tokens: Sequence[int], colour: str) -> None:
+    """Mark the token under the pointer in charts that name their tokens, in the words above them, and in the table with
+    one row per item of ``tokens``."""
+    _drawing("pointed")(key="pointed", data={"tokens": list(tokens), "colour": colour}, width="content")
+
+
+def search(content: dict[str, Any], key: str, on_query: Callable[[], None], on_open: Callable[[], None]) -> None:
+    """Draw the search for a head.
+
+    ``content``: typed, the query that is answered; problem, why it cannot be answered; groups [{title, note, answers:
+    [{head, paper, does, score, baseline, rule, standing, href}]}].
+
+    In the callbacks, ``st.session_state[key]`` holds ``query`` (what was typed) or ``open`` ({typed, index}, an answer
+    by its place among all).
+    """
+    _drawing("search")(key=key, data=content, on_query_change=on_query, on_open_change=on_open)
+
+
+def more(full: Mapping[str, str], file: str, key: str, on_class: Callable[[], None]) -> None:
+    """Draw the menu *More*: the link to this view, the keys, the view for a class. ``full``: the parameters that a link
+    needs besides the URL to show the same elsewhere; ``file``: what the page can save for others, "html", "figures" or
+    nothing."""
+    _drawing("more")(key=key, data={"full": dict(full), "file": file}, width="content", on_class_change=on_class)
+
+
+def lead(step: str, place: str) -> None:
+    """If ``step`` of the tour is new, move view and keyboard focus to what the CSS selector ``place`` names: an
+    element, or, as ``… *::part(…)``, a part of a drawing inside one."""
+    _drawing("tour")(key="tour_lead", data={"step": step, "place": place}, width="content")
+
+
+def watch(page: int, on_linked: Callable[[], None]) -> None:
+    """Run the script again when the page's colour scheme is no longer the one that it was run for, and mark the open
+    page in the navigation. ``page``: its number there; ``on_linked``: called when the component has sent {"head": name}
+    or {"kinds": names} or {"chapter": name}, what a link names."""
+    data = {"type": st.context.theme.type, "page": page}
+    _drawing("scheme")(
+        key=SCHEME, data=data, on_turned_change=lambda: None, on_linked_change=on_linked, width="content"
+    )

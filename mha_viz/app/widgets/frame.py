@@ -1,0 +1,189 @@
+"""The frame of every page: settings, navigation, type."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import cache, partial
+from html import escape
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+
+from mha_viz import process
+from mha_viz.app.service import caches, visitors
+from mha_viz.app.url import address, comparison
+from mha_viz.app.url.lesson import NUMBER
+from mha_viz.app.widgets import bound, classroom, navigation, request, search_field
+from mha_viz.app.widgets.components import SCHEME, apply_style, more, watch
+from mha_viz.app.widgets.navigation import pages
+from mha_viz.app.widgets.parts import complain, complain_later, entitle, fault, guarded, message, remark, say_complaint
+from mha_viz.attention import Head
+from mha_viz.errors import MhaVizError, MissingGlyphWarning
+from mha_viz.files.assets import asset
+from mha_viz.models.getting import catalog
+
+_LOG = logging.getLogger(__name__)
+# The files that pages can save for others.
+SAVED = {"explore": "html", "compare": "html", "about": ""}
+MORE = "more_menu"
+ICON = str(asset("icon.svg"))
+_prepare = cache(process.prepare)
+_inside: ContextVar[bool] = ContextVar("inside_frame")
+
+OF_A_HEAD = ("compare", "roles", "inside_a_head")  # pages that show the head that the URL names
+
+
+def show_page() -> None:
+    """Apply settings and navigation, then run the page that the URL names."""
+    _prepare()  # without one, as under `streamlit run app.py`
+    warnings.simplefilter("ignore", MissingGlyphWarning)  # the page shows it; the log must not contain visitors' words
+    st.set_page_config(page_icon=ICON, layout="wide")
+    caches.model_service().asker = visitors.asker
+    with address.read_once() as cut_short:
+        _show(cut_short)
+
+
+def _show(cut_short: Sequence[str]) -> None:
+    every_page = pages()
+    here = st.navigation(every_page, position="hidden")
+    navigation.depart(here)
+    apply_style("frame")
+    entitle(here.title, *_subject())
+    _mast(every_page, here)
+    st.html(f'<h1 class="mha-heading">{escape(here.title)}</h1>')
+    if cut_short:
+        shortened = ", ".join(name[:30] for name in cut_short[:5])
+        remark(f"This link is too long. These parts were shortened: {shortened}.")
+    navigation.show_tour(every_page, here)
+    if {address.CLASS, NUMBER} & address.url().parameters.keys():
+        classroom.show_class_view(every_page, here, partial(_links, every_page, here))
+    token = _inside.set(True)
+    try:
+        with guarded(complain):
+            here.run()
+    finally:
+        _inside.reset(token)
+    say_complaint()  # of a callback, if the page had no place to show it
+
+
+def on_script_error(error: Exception) -> bool:
+    """For ``streamlit.App``: show the page with one sentence in place of an error box; the traceback goes to the log.
+
+    Errors that reach this function were raised before the page ran: by a value that no control of the page can send.
+    """
+    context = get_script_run_ctx()
+    if context is None:
+        return False
+    _forget_unreadable(context)
+    if context.fragment_ids_this_run:
+        return True  # this part of the page stays as it was
+    complain_later(fault())
+    try:
+        show_page()
+    except Exception:
+        _LOG.exception("The page cannot be drawn after an error of the class %s", type(error).__name__)
+        return False
+    return True
+
+
+def _subject() -> list[str]:
+    """Return what the URL asks for, in the words of a page title; a page that can be more specific sets its own."""
+    where = address.url().where
+    subject = [str(where.head)] if where.head else []
+    if where.request.model:
+        with suppress(MhaVizError):
+            subject.append(catalog.resolve(where.request.model).label)
+    return subject
+
+
+def _forget_unreadable(context: ScriptRunContext) -> None:
+    """Drop the values that no control can read; otherwise Streamlit would raise the same error in every run."""
+    values = context.session_state._state._new_widget_state
+    for name in list(values):
+        try:
+            _ = values[name]
+        except KeyError:  # of a control that is no longer on the page
+            continue
+        except Exception:
+            del values[name]
+
+
+def _mast(every_page: list[st.Page], here: st.Page) -> None:
+    """Show the app's name, the links to the pages, the search and, at the right, what is about the app. The links
+    carry the parameters along, so that visiting another page loses nothing."""
+    with st.container(key="mast", horizontal=True, vertical_alignment="center"):
+        if not address.in_class():
+            st.html('<span class="mha-mark">mha_viz</span>', width="content")
+            with st.container(key="pages", width="content", horizontal=True, vertical_alignment="center"):
+                _links(every_page, here)
+            with st.container(key="search_box"), guarded(complain):
+                search_field.show_search_field(here.title.lower())
+            navigation.tour_link(every_page, here)
+            page = navigation.name_of(here)
+            more(_full(page), SAVED.get(page, "figures"), MORE, _on_more)
+            with st.container(key="about_way", width="content"):
+                st.page_link(every_page[-1], query_params=address.now())
+        watch([page.title for page in every_page].index(here.title), _on_linked)
+
+
+def _links(every_page: list[st.Page], here: st.Page) -> None:
+    """Show the links to the pages, but for the last one."""
+    parameters = address.now()
+    heads = len(comparison.read(parameters["tray"])[0]) if "tray" in parameters else 0
+    compared = f" ({heads})" if heads else ""
+    open_first = request.open_on_first_view() if here.title == every_page[0].title else {}
+    for other in every_page[:-1]:
+        label = f"{other.title}{compared}" if other.url_path == "compare" else other.title
+        carried = open_first if other.url_path in OF_A_HEAD else {}
+        st.page_link(other, label=label, query_params=parameters | carried)
+
+
+@guarded()
+def _on_linked() -> None:
+    wanted = message(SCHEME, "linked")
+    if "chapter" in wanted:
+        bound.go(chapter=str(wanted["chapter"]) or None)
+    elif "head" in wanted:
+        bound.go(head=str(Head.parse(str(wanted["head"]))), on=None, pin=None, link=None)
+    else:
+        bound.go(kinds=str(wanted.get("kinds") or "") or None)
+
+
+def _full(name: str) -> dict[str, str]:
+    """Return the parameters that a link to the page of this name needs besides the URL to show the same elsewhere."""
+    if name not in (*classroom.WITH_A_TEXT, "roles"):
+        return {}
+    with suppress(MhaVizError):  # of which the page speaks
+        full = request.full(address.url())
+        return {"model": full["model"]} if name == "roles" else full
+    return {}
+
+
+@guarded()
+def _on_more() -> None:
+    """Begin the view for a class, or the ready lesson, which begins in it."""
+    if "lesson" not in message(MORE, "class"):
+        address.go(**{address.CLASS: "1"})
+        return
+    page, parameters = classroom.begin_first_hour()
+    if page == navigation.name_of(pages()[0]):
+        address.open_at(parameters)
+    else:
+        navigation.leave(page, parameters)
+
+
+def view() -> None:
+    """Must be called first by every page: a page that was started without the frame restarts inside it.
+
+    After a server start Streamlit runs the first deep link as a bare file of ``pages/``.
+    """
+    try:
+        _inside.get()
+    except LookupError:
+        st.navigation(pages(), position="hidden")
+        st.rerun()

@@ -1,0 +1,346 @@
+"""Search for heads by name, by what they do in plain words, or by two words of the sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.corpus_why import FoundBy
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.metrics import ON_DELIMITERS
+from mha_viz.analysis.shipped import LEAST_NAMED, HeadRecipe
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.words.glosses import asked_for, explained, gloss, link, linked, rule_plainly, rules_asked_for
+from mha_viz.figures.words.role_words import best_baseline, numbers_elsewhere, standing, strongest_first
+from mha_viz.numerals import percent, weight
+
+LISTED = 6  # heads per answer
+OF_A_WORD = 4  # heads that look at a word, and from it
+FEWEST = 20  # the fewest held-out cases of a relation that is listed
+NO_ROLE, RECIPE = "no role", "share of its attention over a corpus"
+SCORES = "share of its scores over a corpus"
+# What a person may call that by which a head finds its keys, beside its own name.
+FOUND_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "position": ("positions", "position embedding"),
+        "word": ("words", "content", "word embedding"),
+        "earlier heads": ("earlier head", "composition"),
+        "feed-forward": ("feed forward", "mlp"),
+    }
+)
+WHAT = "a name such as L3H1 or 4-2, or what the head does: subject, pronoun, previous word, comma"
+RULES = {
+    "best fixed offset": "offset_odd",
+    "rule by parts of speech": "upos_odd",
+    "best untrained head": "untrained_odd",
+}
+# The measures of roles other than relations: a table, its column, and the offset of its rows.
+MEASURES: Mapping[str, tuple[str, str, int | None]] = MappingProxyType(
+    {
+        **{name: ("delimiter", name, None) for name in ON_DELIMITERS},
+        "previous": ("position", "mass", -1),
+        "same": ("position", "mass", 0),
+        "next": ("position", "mass", 1),
+        "entropy": ("entropy", "normalised", None),
+    }
+)
+_NAME = re.compile(r"[Ll](\d{1,3})\s*[Hh](\d{1,3})", re.ASCII)
+_NUMBERS = re.compile(r"(\d{1,3})\s*[-–.]\s*(\d{1,3})", re.ASCII)
+_ARROW = re.compile(r"→|[-–=]+>")
+
+
+QUERY, KEY = 0, 1  # the sides of a link
+WordsOfText = Sequence[tuple[Sequence[int], str]]  # the pieces of each word, and the word
+
+
+class HeadAnswer(NamedTuple):
+    """A head with what it does in plain words. ``score`` and ``baseline`` are formatted numbers, empty if nothing was
+    measured; ``rule`` names the baseline; ``standing`` says how far the role can be trusted; ``link`` holds the two
+    tokens of a link in the sentence, ``held`` the pin of one word of it; ``role``, name and detail, is the one that was
+    looked for."""
+
+    head: Head
+    does: str
+    score: str = ""
+    baseline: str = ""
+    rule: str = ""
+    standing: str = ""
+    link: tuple[int, int] | None = None
+    role: tuple[str, str] | None = None
+    held: str = ""
+
+
+class Group(NamedTuple):
+    """Answers of one kind, best first, with a note on them."""
+
+    title: str
+    answers: tuple[HeadAnswer, ...] = ()
+    note: str = ""
+
+
+# ---- By name ------------------------------------------------------------------------------------------
+
+
+def named(typed: str) -> dict[str, Head]:
+    """Return the heads that ``typed`` can mean, keyed by how they are counted: "L3H1" is one head, "4-2" counts from 1
+    or from 0."""
+    name, numbers = _NAME.fullmatch(typed.strip()), _NUMBERS.fullmatch(typed.strip())
+    if name:
+        return {"": Head(int(name[1]), int(name[2]))}
+    if not numbers:
+        return {}
+    first, second = int(numbers[1]), int(numbers[2])
+    papers = {"counted from 1, as in papers": Head(first - 1, second - 1)} if first and second else {}
+    return {**papers, "counted from 0": Head(first, second)}
+
+
+def of_names(
+    typed: str,
+    heads: dict[str, Head],
+    exists: Callable[[Head], bool],
+    findings: Sequence[Finding],
+    recipes: Sequence[HeadRecipe] = (),
+) -> list[Group]:
+    """Return a group for each way to read the name of a head, with its roles or else its recipe; it says so if no such
+    head exists."""
+    groups = [
+        Group(f"{typed.strip()}, {counting}" if counting else str(head), _roles_of(head, findings, recipes))
+        for counting, head in heads.items()
+        if exists(head)
+    ]
+    return groups or [Group(typed.strip(), note="This model has no such head.")]
+
+
+def _roles_of(head: Head, findings: Sequence[Finding], recipes: Sequence[HeadRecipe]) -> tuple[HeadAnswer, ...]:
+    of_head = _drop_repeated(finding for finding in strongest_first(findings) if finding.head == head)
+    does = next((recipe.words(rule_plainly) for recipe in recipes if recipe.head == head), "")
+    return tuple(map(_of_finding, of_head)) or (HeadAnswer(head, does or "No role was found for this head."),)
+
+
+# ---- By what it does ----------------------------------------------------------------------------------
+
+
+def by_role(typed: str, findings: Sequence[Finding], table: Callable[[str], Any]) -> Group | None:
+    """Return the heads that do what the typed words describe; None if the words describe nothing known.
+
+    If no head has the role that is meant, the answer is the head that comes closest to it in the tables of the profile,
+    with its baseline; ``table`` returns a table by name, or None.
+    """
+    details = asked_for(typed)
+    meaning = gloss(details[0]) if details else None
+    if meaning is None:
+        return None
+    roles = _drop_repeated(finding for finding in strongest_first(findings) if _detail(finding) in details)
+    roles.sort(key=lambda finding: details.index(_detail(finding)))
+    answers = [_of_finding(finding)._replace(role=(finding.role, finding.detail)) for finding in roles]
+    note = ""
+    if not roles or _detail(roles[0]) != details[0]:
+        note = f"No head has a role for “{meaning.link}” here."
+        place = MEASURES.get(details[0])
+        closest = _best_at(details[0], table("syntax_chosen")) if place is None else _highest(details[0], *place, table)
+        answers = [*closest, *answers]
+    what = explained(details[0])
+    return Group(f"{what[:1].upper()}{what[1:]}", tuple(answers[:LISTED]), note)
+
+
+def _detail(finding: Finding) -> str:
+    return finding.detail.split()[0]
+
+
+def _of_finding(finding: Finding) -> HeadAnswer:
+    rule, baseline = best_baseline(finding)
+    does = _in_words(finding.detail)
+    stands = f"{standing(finding)}{numbers_elsewhere(finding, 1)}"
+    return HeadAnswer(finding.head, does, percent(finding.score), percent(baseline), rule, stands)
+
+
+def _in_words(detail: str) -> str:
+    """ "its verb → object (obj)" for a head that attends from the verb to its object; "pronoun → what it refers to"."""
+    return linked(detail) if " " in detail else link(detail) or detail
+
+
+def _highest(detail: str, name: str, column: str, offset: int | None, table: Callable[[str], Any]) -> list[HeadAnswer]:
+    """Return the head with the highest value of a measure; its baseline is the mean of all heads."""
+    rows = table(name)
+    if rows is None:
+        return []
+    rows = rows if offset is None else rows[rows["offset"] == offset]
+    row, mean = rows.loc[rows[column].idxmax()], percent(float(rows[column].mean()))
+    score, head = percent(float(row[column])), Head(int(row["layer"]), int(row["head"]))
+    return [HeadAnswer(head, _in_words(detail), score, mean, "average head", NO_ROLE)]
+
+
+def _best_at(relation: str, chosen: Any) -> list[HeadAnswer]:
+    """Return the head with the highest accuracy for a relation without a role, on the half that was not used to choose
+    it."""
+    if chosen is None:
+        return []
+    rows = chosen[(chosen["relation"] == relation) & (chosen["n_odd"] >= FEWEST)].sort_values("level")
+    if not len(rows):
+        return []
+    row = rows.iloc[0]  # sorts "base" before "full"
+    rule, baseline = max(((name, float(row[column])) for name, column in RULES.items()), key=lambda pair: pair[1])
+    score = percent(row["accuracy_odd"])
+    detail = f"{relation} {row['direction']}"
+    head = Head(int(row["layer"]), int(row["head"]))
+    return [HeadAnswer(head, _in_words(detail), score, percent(baseline), rule, NO_ROLE)]
+
+
+def _drop_repeated(findings: Iterable[Finding]) -> list[Finding]:
+    """Return each head once per relation, in the direction that comes first."""
+    first: dict[tuple[Head, str], Finding] = {}
+    for finding in findings:
+        first.setdefault((finding.head, _detail(finding)), finding)
+    return list(first.values())
+
+
+# ---- By a rule of its recipe ---------------------------------------------------------------------------
+
+
+def by_rule(typed: str, recipes: Sequence[HeadRecipe]) -> Group | None:
+    """Return the heads whose recipes have most of the rule that the typed words describe: "looks at full stops", "same
+    word"; None if they describe none. The baseline is the mean share of all heads."""
+    parts = [(recipe.head, part) for recipe in recipes for part in recipe.parts]
+    rules = rules_asked_for(typed, dict.fromkeys(part.name for _, part in parts))
+    totals = {rule: sum(part.share for _, part in parts if part.name == rule) for rule in rules}
+    having = [each for each in parts if each[1].name in totals and each[1].share >= LEAST_NAMED]
+    having.sort(key=lambda each: -each[1].share)
+    answers = [
+        HeadAnswer(
+            head,
+            part.name,
+            percent(part.share),
+            percent(totals[part.name] / len(recipes)),
+            "average head",
+            RECIPE,
+        )
+        for head, part in having[:LISTED]
+    ]
+    return Group(f"By recipe: {', '.join(rules[:2])}", tuple(answers)) if answers else None
+
+
+# ---- By what it finds its keys by -----------------------------------------------------------------------
+
+
+def by_key(typed: str, heads: Sequence[FoundBy]) -> Group | None:
+    """Return the heads in whose scores the part that the typed words name has the largest shares: "position",
+    "content"; None if they name none. The baseline is the mean of all heads."""
+    named = " ".join(typed.casefold().split())
+    group = next((group for group, names in FOUND_BY.items() if named in (group, *names)), None)
+    if group is None or not heads:
+        return None
+    mean = percent(sum(each.shares[group] for each in heads) / len(heads))
+    first = sorted(heads, key=lambda each: -each.shares[group])[:LISTED]
+    does = f"its attention depends on {group}"
+    answers = [HeadAnswer(e.head, does, percent(e.shares[group]), mean, "average head", SCORES) for e in first]
+    return Group(f"{does[:1].upper()}{does[1:]}", tuple(answers))
+
+
+# ---- By two words of the sentence ---------------------------------------------------------------------
+
+
+def has_arrow(typed: str) -> bool:
+    """Return whether the text contains an arrow, so that it can only mean a link."""
+    return _ARROW.search(typed) is not None
+
+
+def two_words(typed: str) -> tuple[str, str] | None:
+    """Return the two words of "it → animal", "it animal" or "from it to animal", in lower case; None for anything
+    else."""
+    words = [word.strip("“”\"'").casefold() for word in _ARROW.sub(" ", typed).split()]
+    words = words[1:] if len(words) == 4 and words[0] == "from" else words
+    words = [words[0], words[2]] if len(words) == 3 and words[1] == "to" else words
+    return (words[0], words[1]) if len(words) == 2 and all(words) else None
+
+
+def between_words(words: tuple[str, str], attention: Attention) -> Group | None:
+    """Return the heads with the strongest link from the first word to the second, at any place in the text; None if the
+    text does not contain both. The baseline is the mean of all heads."""
+    queries, keys = (
+        [
+            group
+            for token, group in zip(text.by_words().tokens, text.groups, strict=True)
+            if token.text.casefold() == word
+        ]
+        for text, word in zip((attention.queries, attention.keys), words, strict=True)
+    )
+    pairs = [(query, key) for query in queries for key in keys if attention.is_cross or query != key]
+    if not pairs:
+        return None
+    shares = np.stack([_share(attention, *pair) for pair in pairs])  # [pair, layer, head]
+    strongest = shares.max(axis=0)  # [layer, head]
+    mean = weight(float(strongest.mean()))
+    answers = []
+    for place in np.argsort(-strongest, axis=None, kind="stable")[:LISTED]:
+        row, number = map(int, np.unravel_index(place, strongest.shape))
+        head = Head(attention.layer_numbers[row], number)
+        query, key = pairs[int(shares[:, row, number].argmax())]
+        score, link = weight(float(strongest[row, number])), (query[0], key[0])
+        answers.append(HeadAnswer(head, " → ".join(words), score, mean, "average head", link=link))
+    return Group(f"From “{words[0]}” to “{words[1]}” in this text", tuple(answers))
+
+
+def one_word(typed: str) -> str:
+    """Return the word that was typed alone, in lower case, without quotation marks; empty for anything else."""
+    words = typed.split()
+    return words[0].strip("“”\"'").casefold() if len(words) == 1 else ""
+
+
+def of_word(word: str, attention: Attention) -> list[Group]:
+    """Return the heads with the strongest weight from another word to this one, and from this one to another, at any
+    place in the text; empty if the text does not contain it. Special tokens are left out. The baseline is the mean of
+    all heads."""
+    words = [
+        [
+            (group, token.text)
+            for token, group in zip(text.by_words().tokens, text.groups, strict=True)
+            if not token.special
+        ]
+        for text in (attention.queries, attention.keys)
+    ]
+    groups = [_of_side(word, attention, words, side) for side in (KEY, QUERY)]
+    return [group for group in groups if group is not None]
+
+
+def _of_side(word: str, attention: Attention, words: Sequence[WordsOfText], side: int) -> Group | None:
+    """Return the heads with the strongest weights from a word, its QUERY ``side``, or to it. ``words``: those of both
+    sides."""
+    queries, keys = words
+    here = [place for place, (_, name) in enumerate(words[side]) if name.casefold() == word]
+    if not here or not words[1 - side]:
+        return None
+    query_parts = [queries[place] for place in here] if side == QUERY else queries
+    key_parts = [keys[place] for place in here] if side == KEY else keys
+    w = np.stack([_shares(attention, group, [key for key, _ in key_parts]) for group, _ in query_parts], axis=2)
+    if not attention.is_cross:  # [layer, head, query, key]; no word looks at itself
+        for number, place in enumerate(here):
+            w[(..., number, place) if side == QUERY else (..., place, number)] = 0
+    strongest = w.max(axis=(2, 3))
+    if not strongest.any():  # the only word
+        return None
+    mean = weight(float(strongest.mean()))
+    answers = []
+    for at in np.argsort(-strongest, axis=None, kind="stable")[:OF_A_WORD]:
+        row, number = map(int, np.unravel_index(at, strongest.shape))
+        q, k = map(int, np.unravel_index(int(w[row, number].argmax()), w.shape[2:]))
+        (query, from_word), (key, to_word) = query_parts[q], key_parts[k]
+        held = f"k{key[0]}" if side == KEY else f"q{query[0]}"
+        head, score = Head(attention.layer_numbers[row], number), weight(float(strongest[row, number]))
+        answers.append(HeadAnswer(head, f"{from_word} → {to_word}", score, mean, "average head", held=held))
+    return Group(f"{'To' if side == KEY else 'From'} “{word}” in this text", tuple(answers))
+
+
+def _shares(attention: Attention, query: Sequence[int], keys: Sequence[Sequence[int]]) -> Any:
+    """Return the weights from one word to others, [layer, head, key], as :func:`_share` counts them."""
+    from_word = attention.weights[:, :, list(query)].mean(axis=2)  # [layer, head, piece]
+    return np.stack([from_word[..., list(key)].sum(axis=-1) for key in keys], axis=-1)
+
+
+def _share(attention: Attention, query: Sequence[int], key: Sequence[int]) -> Any:
+    """Return the weight from one word to another, [layer, head]: mean over the pieces of the first, sum over those of
+    the second, as in :meth:`Attention.by_words`."""
+    return attention.weights[:, :, list(query)][..., list(key)].sum(axis=-1).mean(axis=-1)

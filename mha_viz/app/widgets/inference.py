@@ -1,0 +1,466 @@
+"""From a request to a reading: running the model, downloading it, and what the page says if it is unavailable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import streamlit as st
+
+from mha_viz.analysis.effects import mean_outputs
+from mha_viz.analysis.shipped import with_annotation
+from mha_viz.app.service import downloads, studies
+from mha_viz.app.service.caches import facts, model_service, ready
+from mha_viz.app.service.jobs import Job
+from mha_viz.app.service.reader import verbs
+from mha_viz.app.service.studies import RoleSummary
+from mha_viz.app.url import address
+from mha_viz.app.url.address import Address, Url
+from mha_viz.app.url.annotated import Annotated, annotated, built_in
+from mha_viz.app.widgets.parts import complain, guarded, plain, remark, say_unused
+from mha_viz.app.widgets.request import has_two, hides_an_answer, is_part, model_of, of_part, opened_first, shown_model
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.steps import UNEXPLAINED
+from mha_viz.corpus.derivable import is_derivable
+from mha_viz.errors import MhaVizError, ModelError, UnknownHead
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.packet import OpenHead
+from mha_viz.models.getting import catalog
+from mha_viz.process.steps import completed
+from mha_viz.request import BOTH, DECODER, FIRST, METHODS, TEXT, Question, Request
+from mha_viz.text import Token, TokenizedText, clean, languages
+from mha_viz.view.quantities import QUANTITIES
+from mha_viz.view.settings import DEFAULTS
+
+OF_GRAMMAR = "toy"  # the model that learned the built-in grammar
+MULTILINGUAL = "bert-base-multilingual-cased"
+# English words that are rare in other languages with Latin letters: a text that contains one counts as English.
+ENGLISH = frozenset((
+    *("the", "and", "is", "are", "it", "that", "with", "they", "not", "were", "have", "from", "you", "this", "she"),
+    *("which", "but", "his", "their", "there", "what", "who", "would", "has", "been", "into", "because", "could"),
+    *("does", "should", "these", "those", "your", "my"),
+))  # fmt: skip
+LEAST_WORDS = 5  # the fewest words of a text whose language can be told
+IN_PIECES = 1 / 3  # of the words: English text has fewer, German, French and Spanish text more for an English model
+MOST_UNUSED = 6  # heads of a link that are named as not existing
+WEIGHTS = "The drawing below shows attention weights."
+CANCELLED = "download_cancelled"  # in a tab's state: the click has run a part of the page, and the rest has to follow
+SOON = 0.4  # seconds to wait before the page says that it is working
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class PageReading:
+    """A reading, the URL that asks for it and the model that gave it; what follows from them is looked up once, when it
+    is first used. ``is_requested``: whether the URL asks for that model, and not for another that is unavailable."""
+
+    url: Url
+    model: catalog.Model
+    attention: Attention
+    is_requested: bool = True
+
+    @cached_property
+    def whole_request(self) -> Request:
+        """The request to the whole model about the text, with no head off."""
+        asked = self.url.where.request
+        return Request(self.model.name, self.url.text, asked.pair, prefix=asked.prefix)
+
+    @cached_property
+    def is_part(self) -> bool:
+        """Whether it is a part of an encoder–decoder."""
+        return is_part(self.attention)
+
+    @cached_property
+    def gold(self) -> Annotated | None:
+        """The annotation of the text, if it has any; it is not about a part of an encoder–decoder."""
+        return None if self.is_part else self.url.gold
+
+    @cached_property
+    def summary(self) -> RoleSummary:
+        """What profiles say of the model's heads; no study reads an encoder–decoder."""
+        return RoleSummary(is_measured=True) if self.is_part else studies.summarise(self.model)
+
+    @cached_property
+    def study(self) -> tuple[Job | None, MhaVizError | None]:
+        """The study of the model over the built-in sentences, while one runs, and why the last one failed, if it
+        did."""
+        digest = built_in().digest
+        failed = studies.failed(self.model, digest)
+        return studies.under_way(self.model, digest), failed and failed[0]
+
+    @cached_property
+    def begin(self) -> OpenHead:
+        """What is open if the URL names no head."""
+        return opened_first(self.url, self.attention)
+
+    @cached_property
+    def wanted(self) -> dict[Head, bool]:
+        """The heads to open, each with whether the model has it."""
+        where = self.url.where
+        first = Head.parse(self.begin.head) if where.head is None else where.head
+        return {head: self._has(head) for head in (first, *(Head(first.layer, number) for number in where.on))}
+
+    @cached_property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads that are open, the first of them the one beside the grid."""
+        heads = tuple(head for head, is_there in self.wanted.items() if is_there)
+        return heads if next(iter(self.wanted.values())) else (Head.parse(self.begin.head),)
+
+    def _has(self, head: Head) -> bool:
+        with suppress(UnknownHead):
+            return bool(self.attention[head].size)
+        return False
+
+    @cached_property
+    def hides_answer(self) -> bool:
+        """Whether words of the text would give away an answer that the page hides."""
+        return hides_an_answer(self.url, self.model.name)
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of its longer axis."""
+        return max(len(self.attention.queries), len(self.attention.keys))
+
+
+def read_whole_model(what: Url) -> PageReading | None:
+    """Do as :func:`read_nearest`, but always for the attention weights of the whole model."""
+    return read_nearest(what, what.where.but(off=(), quantity=DEFAULTS["shown"]))
+
+
+def read_nearest(what: Url, where: Address, says_source: bool = True) -> PageReading | None:
+    """Return the reading of the URL's text that ``where`` asks for, or the nearest one that can be shown, with a remark
+    on why; None if there is none. ``says_source``: say, too, what is wrong with the text that heads take their outputs
+    from."""
+    model, text = None, what.text
+    try:
+        model = model_of(where)
+        where = _of_existing_heads(model, where)
+        if ready(model) or (_is_plain(where) and model_service().has_reading(make_request(model, text, where))):
+            return PageReading(what, model, _read_with_remark(make_request(model, text, where), where))
+    except MhaVizError as error:
+        has_plainer = bool(model and not _is_plain(where) and text.strip())
+        has_quantity = where.request.quantity != DEFAULTS["shown"]
+        instead = WEIGHTS if has_plainer and has_quantity else ""
+        if says_source or not (where.request.off and where.request.method == TEXT):
+            complain(error, instead)
+        elif instead:
+            remark(instead)
+        if has_plainer:  # without the quantity that failed, or else without heads switched off
+            plainer = where.but(quantity=DEFAULTS["shown"]) if has_quantity else where.but(off=())
+            return read_nearest(what, plainer, says_source)
+        if isinstance(error, ModelError):
+            _way_back(where)
+        return _read_meanwhile(what, where, model)
+    download(model)
+    return _read_meanwhile(what, where, model)
+
+
+def _is_plain(where: Address) -> bool:
+    """Return whether the URL asks for the attention weights of the whole model."""
+    return not where.request.off and where.request.quantity == DEFAULTS["shown"]
+
+
+def _of_existing_heads(model: catalog.Model, where: Address) -> Address:
+    """Return ``where`` with those heads off that the model has, with a remark on the others; unchanged if its files are
+    not here. Raises what ``facts`` raises."""
+    of_files = facts(model) if where.request.off else None
+    if of_files is None or of_files.parts:
+        return where
+    shape = of_files.model
+    off = tuple(head for head in where.request.off if head.layer < shape.layers and head.head < shape.heads)
+    say_unused([f"off={head}" for head in where.request.off if head not in off][:MOST_UNUSED])
+    return where.but(off=off)
+
+
+def _read_with_remark(request: Request, where: Address) -> Attention:
+    """Read with another quantity, or with heads switched off, and remark which."""
+    attention = read_request(request)
+    if request.off:
+        manner = "" if request.method == METHODS[0] else f" ({request.manner})"
+        verb = "is" if len(request.off) == 1 else "are"
+        remark(f"{listed(request.off)} {verb} switched off{manner}.")
+    elif where.request.off and not lacks_source(where):
+        say_all_on(where)
+    return attention
+
+
+def say_all_on(where: Address) -> None:
+    """Say that the quantity in the URL is one of the whole model."""
+    remark(f"{QUANTITIES[where.request.quantity].title} is shown with all heads on.")
+
+
+def lacks_source(where: Address) -> bool:
+    """Return whether the text that heads are to take their outputs from was emptied."""
+    return where.request.method == TEXT and where.emptied
+
+
+def make_request(model: catalog.Model, text: str, where: Address) -> Request:
+    """Make the request in the URL to a model about a text. Raises the errors of :func:`set_quantity`."""
+    request = Request(model.name, text, where.request.pair, prefix=_prefix(model, where))
+    if where.request.off and not lacks_source(where):
+        return set_quantity(replace(request, off=where.request.off, **where.way(text)), where)
+    return set_quantity(of_part(request, model, where), where)
+
+
+def _prefix(model: catalog.Model, where: Address) -> str:
+    """Return the prefix in the URL; none, with a remark, for an encoder–decoder, of whose source it would be a part."""
+    if where.request.prefix and has_two(model):
+        remark(f"{model.label} has no separate prefix: write it into the text.")
+        return ""
+    return where.request.prefix
+
+
+def set_quantity(request: Request, where: Address) -> Request:
+    """Return the request with the quantity that the URL asks for, and without what does not go with it. Raises the
+    errors of :func:`question_about`."""
+    quantity = QUANTITIES[where.request.quantity]
+    if not quantity.with_all_heads:
+        return replace(request, quantity=where.request.quantity)
+    whole = Request(request.model, *request.texts, quantity=where.request.quantity, prefix=request.prefix)
+    return whole.about(question_about(whole, where.but(off_in=BOTH))) if quantity.of_answer else whole
+
+
+def question_about(request: Request, where: Address) -> Question:
+    """Return the question that the URL asks about the text of a request, about the first of several masked tokens
+    unless it names one. Raises the errors of ``models.reading.answers.question_about``."""
+    in_url = where.request
+    place = FIRST if in_url.place is None else in_url.place
+    other = in_url.other if in_url.other.strip() and in_url.other != request.text else ""
+    whole = Request(request.model, *request.texts, prefix=request.prefix)
+    of_words = replace(whole, place=place, word=in_url.word, other=other, off_in=in_url.off_in)
+    return wait(model_service().cached(verbs.question, of_words), "Asking the model…")
+
+
+def measure_means(request: Request) -> None:
+    """Measure the mean outputs of a model's heads over the built-in sentences if a request needs them, in steps, so
+    that other requests are answered in between. Raises what the model raises."""
+
+    def measure(some: range) -> None:
+        future = model_service().ask(verbs.measure_means, request.model, some.start, some.stop)
+        wait(future, "Measuring the heads’ mean outputs…")
+
+    if request.method == "mean":
+        completed(mean_outputs(len(built_in().sentences), measure))
+
+
+def listed(heads: Sequence[Head], most: int = 6) -> str:
+    """Name heads: "L3H1 (4-2)", "L3H1 (4-2) and 3 more"."""
+    shown = heads if len(heads) <= most else heads[: most - 1]
+    more = f" and {len(heads) - len(shown)} more" if len(shown) < len(heads) else ""
+    return f"{', '.join(map(both, shown))}{more}"
+
+
+def read_request(request: Request) -> Attention:
+    """Read by a model whose files are on this machine; where the text has annotation, recipes know it. Raises what the
+    model raises."""
+    if request.off:
+        measure_means(request)
+    attention = wait(model_service().cached(verbs.read, request), "is reading…", request.model)
+    gold = None if request.pair or request.quantity != UNEXPLAINED else annotated(request.text)
+    return with_annotation(attention, gold.sentence) if isinstance(gold, Annotated) else attention
+
+
+def try_read(request: Request) -> Attention | None:
+    """Do as :func:`read_request`; return None, with a remark on why, if there is no reading."""
+    try:
+        return read_request(request)
+    except MhaVizError as error:
+        complain(error)
+        return None
+
+
+def wait(future: Future[R], words: str, model: str = "") -> R:
+    """Return the result of the future; the page shows ``words`` if it takes long, after the label of the ``model`` of
+    this name. Raises what the work raises."""
+    place = st.empty()  # also if it takes no time: what follows is drawn anew, and boxes close, where it moves
+    try:
+        return future.result(SOON)
+    except NotYet:
+        label = f"{catalog.resolve(model).label} " if model else ""
+        with place.container(), st.spinner(plain(f"{label}{words}"), show_time=True):
+            sign = st.empty()
+            while True:
+                try:
+                    return future.result(SOON)
+                except NotYet:
+                    sign.empty()  # Streamlit ends an abandoned run here
+    finally:
+        future.cancel()  # a visitor who has left must not stay in the queue
+        place.empty()
+
+
+def _read_meanwhile(what: Url, where: Address, missing: catalog.Model | None) -> PageReading | None:
+    """Read, while a model is unavailable, by the previous model, or else by the default one."""
+    for name in dict.fromkeys((where.before or catalog.default().name, catalog.default().name)):
+        try:
+            model = catalog.resolve(name)
+            if model != missing and ready(model):
+                attention = read_request(of_part(Request(model.name, what.text, where.request.pair), model, where))
+                remark(f"Shown below instead: {model.label}.")
+                return PageReading(what, model, attention, is_requested=False)
+        except MhaVizError:
+            continue
+    return None
+
+
+# ---- Downloading --------------------------------------------------------------------------------------
+
+
+def download(model: catalog.Model) -> None:
+    """Show the progress of the model's download, with a way to cancel it; the page continues by itself when the
+    model is there."""
+    failure = model_service().failed(model)
+    if failure is not None:
+        complain(failure)
+        with st.container(horizontal=True):
+            st.button("Try again", key="try_again", on_click=model_service().forget_failure, args=(model,))
+            _way_back(address.url().where)
+        return
+    try:
+        job = downloads.start(model)
+    except MhaVizError as error:
+        complain(error)
+        _way_back(address.url().where)
+        return
+    _progress(job, model)
+
+
+@st.fragment(run_every=0.5)
+@guarded(complain)
+def _progress(job: Job, model: catalog.Model) -> None:
+    job.look()
+    if st.session_state.pop(CANCELLED, False) and not job.finished:  # others still wait for it
+        st.rerun()
+    if job.finished:
+        if job.error is None:
+            address.go(before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+        st.rerun()
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    words = f"Looking for {model.label}…"
+    if job.size:
+        done, total = job.fraction * job.size / 1e6, job.size / 1e6
+        words = f"Downloading {model.label}: {done:,.0f} of {total:,.0f} MB"
+    elif downloads.waits(job):
+        words = f"{model.label} waits for other downloads…"
+    left.progress(job.fraction, text=plain(words))
+    right.button("Cancel", key="cancel_download", on_click=_cancel, args=(job,), width="stretch")
+
+
+@guarded()
+def _cancel(job: Job) -> None:
+    job.let_go()
+    st.session_state[CANCELLED] = True
+    _go_back(address.url().where.before)
+
+
+def _way_back(where: Address) -> None:
+    """Show a button back to the previous model, or else to the default one, if the requested one is unavailable."""
+    for name in dict.fromkeys((where.before, None)):
+        with suppress(MhaVizError):
+            model = catalog.resolve(name) if name else catalog.default()
+            if where.request.model and model.name != where.request.model and ready(model):
+                label = f"Back to {plain(model.label.partition(',')[0])}"
+                st.button(label, key="back_to_model", on_click=_go_back, args=(name,))
+                return
+
+
+@guarded()
+def _go_back(name: str | None) -> None:
+    """Return to the previous model, whose picture and view are still shown; None means the default model."""
+    address.go(model=name, before=None)
+
+
+# ---- What is said of a text ---------------------------------------------------------------------------
+
+
+def say_cut(page: PageReading) -> None:
+    """Say where the sentence of the URL or its pair was cut, and how much of it was read."""
+    where, read, request = page.url.where, page.attention.keys, page.attention.request  # a target is never cut
+    source = request.text if request is not None and request.part == DECODER else None
+    texts = (read.text, read.pair) if source is None else (clean(page.url.sentence), "")
+    held = [*map(len, where.request.texts)]  # of CoNLL-U, the lines and not the words in it
+    if limits := [f"the first {h:,}" for h, n in zip(held, where.typed or held, strict=True) if n > h]:
+        remark(f"{sum(where.typed or ()):,} characters were typed; a link can hold {' and '.join(limits)}.")
+    if source is not None and (rest := texts[0][len(source) :]).strip():
+        remark(f"The source is longer than the model can read. Cut here: …{source[-40:]} ✂ {rest[:40]}…")
+    cut = read.cut
+    if cut is None:
+        return
+    more = "more than " if cut.more or where.typed else ""
+    places = [
+        f"…{text[max(0, limit - 40) : limit]} ✂ {text[limit : limit + 40]}…"
+        for text, limit in zip(texts, cut.kept, strict=True)
+        if limit < len(text)
+    ]
+    counted = f"{cut.limit:,} of {more}{cut.pieces:,} tokens are read"
+    remark(f"The text is longer than the model can read: {counted}. Cut here: {'  /  '.join(places)}")
+
+
+def say_unknown(attention: Attention) -> None:
+    """Say which words the tokenizer has no piece for: the model reads [UNK] in their place. The model of many languages
+    is offered for letters of another script."""
+    read = say_unknown_words(attention)
+    unknown = any(not token.known for token in read)
+    models = {model.name: model for model in catalog.offered()}
+    of_english = attention.model in models and models[attention.model].english
+    foreign = split_words(attention) if of_english else ""
+    if foreign:
+        remark(f"{models[attention.model].label.partition(',')[0]} was trained on English; {foreign}")
+    is_other_script = (unknown or of_english) and languages.has_other_letters([token.text for token in read])
+    if is_other_script and MULTILINGUAL in models and attention.model != MULTILINGUAL:
+        label = f"Try {plain(models[MULTILINGUAL].label)}"
+        st.button(label, key="read_multilingual", on_click=_read_multilingual)
+
+
+def say_unknown_words(attention: Attention) -> list[Token]:
+    """Do as :func:`say_unknown`, without an offer to read the text with another model; return all words. Of the toy,
+    say also that a text is no sentence of its grammar."""
+    words = [t for text in _texts(attention) for t in text.by_words().without_special().tokens]
+    unknown = list(dict.fromkeys(t.text for t in words if not t.known))
+    if unknown and all(not t.known for t in words):
+        remark(
+            "The model knows none of these words and reads each as the placeholder [UNK]; its links mean little here."
+        )
+    elif unknown:
+        listed = ", ".join(f"“{text[:20]}”" for text in unknown[:6])
+        more = " and more" if len(unknown) > 6 else ""
+        remark(f"The model does not know these words and reads each as [UNK]: {listed}{more}.")
+    forms = [token.text for token in attention.queries.without_special().tokens]
+    if attention.model == OF_GRAMMAR and (attention.queries.pair or not is_derivable(forms)):
+        remark("The grammar that the toy learned has no such sentence, so its heads mean little here.")
+    return words
+
+
+def _texts(attention: Attention) -> tuple[TokenizedText, ...]:
+    """Return the text that was read, or those on both sides."""
+    return (attention.queries, attention.keys) if attention.is_cross else (attention.text,)
+
+
+def split_words(attention: Attention) -> str:
+    """Return how many words are split into pieces, if that suggests a language that the model has hardly seen; else an
+    empty string."""
+    if is_part(attention):  # a target may be in any language
+        return ""
+    text = attention.text
+    words = text.by_words()
+    counts = {
+        word.text.casefold(): len(group)
+        for word, special, group in zip(words.tokens, words.special, text.groups, strict=True)
+        if not special and any(character.isalpha() for character in word.text)
+    }
+    split = sum(count > 1 for count in counts.values())
+    if len(counts) < LEAST_WORDS or split < IN_PIECES * len(counts) or ENGLISH & counts.keys():
+        return ""
+    return f"it splits {split} of these {len(counts)} words into subwords."
+
+
+@guarded()
+def _read_multilingual() -> None:
+    before = shown_model(address.url().where)
+    address.go(model=MULTILINGUAL, before=before, **dict.fromkeys(address.OF_THIS_MODEL))

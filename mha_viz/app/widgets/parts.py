@@ -1,0 +1,181 @@
+"""Small parts that several pages share."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+import streamlit as st
+from streamlit.errors import FragmentHandledException
+
+from mha_viz.analysis.findings import DOCUMENTS, whole_number
+from mha_viz.attention import Head
+from mha_viz.errors import Fault, MhaVizError, UnknownHead
+from mha_viz.figures.drawing.marks import Drawing
+from mha_viz.figures.drawing.theme import DARK, LIGHT, Theme
+from mha_viz.figures.words.role_words import marks_of_few
+from mha_viz.files.assets import asset
+
+_LOG = logging.getLogger(__name__)
+TITLE = 40  # characters of a sentence in a page title
+PERCENT = "%.1f%%"  # of a table column; the same as numerals.percent
+UNFORESEEN = "Something unexpected went wrong."
+
+
+def theme() -> Theme:
+    """Return the colours of the page."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def entitle(*words: str) -> None:
+    """Set the title of the browser's tab, most specific words first, so that tabs, bookmarks and history can be told
+    apart."""
+    st.set_page_config(page_title=" · ".join([*words, "mha_viz"]))
+
+
+def quoted(text: str) -> str:
+    """Return the beginning of what a person typed, for a title."""
+    words = " ".join(text.split())
+    return f"“{words[:TITLE]}…”" if len(words) > TITLE else f"“{words}”"
+
+
+def complain(error: MhaVizError, instead: str = "") -> None:
+    """Show an error in place: what happened, what to do about it, and what is shown ``instead``."""
+    _aside("problem", "alert", error.problem, f"{error.remedy} {instead}".strip())
+
+
+def complain_later(error: MhaVizError) -> None:
+    """Keep an error from a callback, which cannot draw; :func:`say_complaint` shows it in the next run."""
+    st.session_state["complaint"] = error
+
+
+def say_complaint() -> None:
+    """Show the error of the last callback, if there was one."""
+    error = st.session_state.pop("complaint", None)
+    if isinstance(error, MhaVizError):
+        complain(error)
+
+
+@contextmanager
+def guarded(say: Callable[[MhaVizError], None] = complain_later) -> Iterator[None]:
+    """Report an error inside the block in one sentence; the page stays. For every callback (``@guarded()``) and,
+    with ``complain``, for code that draws. Streamlit's own exceptions, which end a run, pass through."""
+    try:
+        yield
+    except MhaVizError as error:
+        say(error)
+    except FragmentHandledException:  # was reported where it happened
+        raise
+    except Exception:
+        _LOG.exception(UNFORESEEN)
+        say(fault())
+
+
+def fault() -> Fault:
+    """Return the error to show for an unexpected exception."""
+    return Fault(UNFORESEEN, "Nothing you typed is lost. Try something else, or reload the page.")
+
+
+def sent(component: str, event: str) -> object:
+    """Return the value that a component sent to its callback; None if it sent nothing."""
+    return getattr(st.session_state.get(component), event, None)
+
+
+def message(component: str, event: str) -> dict[str, Any]:
+    """Return the object that a component sent to its callback; empty if it sent none."""
+    value = sent(component, event)
+    return value if isinstance(value, dict) else {}
+
+
+def control_number(key: str) -> int | None:
+    """Return the whole number in a control; None for anything else, which only a client other than the page can
+    send."""
+    return whole(st.session_state.get(key))
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number received from a browser, where all numbers are of one type; None for anything else."""
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0 else None
+
+
+def picked_head(picked: Any) -> Head | None:
+    """Return the head whose mark was clicked in a chart; None if none was, or if the message is malformed."""
+    try:
+        return Head.parse(str(picked["selection"]["points"][0]["customdata"]))
+    except (KeyError, IndexError, TypeError, UnknownHead):
+        return None
+
+
+def remark(text: str) -> None:
+    """Show a sentence about the picture: what was cut, or what is shown in place of what was asked for."""
+    _aside("remark", "status", text)
+
+
+def _aside(kind: str, role: str, *sentences: str) -> None:
+    """Write an element for text that may contain user input: escaped, never interpreted as Markdown or HTML. W_Q,
+    d_k and the like are set as formulas; what Python and the command line call a setting is left out."""
+    lines = "".join(f"<p>{_SYMBOLS.sub(_lowered, escape(_NAMED.sub('', s)))}</p>" for s in sentences if s)
+    st.html(f'<div class="mha-{kind}" role="{role}">{lines}</div>')
+
+
+def show_drawing(drawing: Drawing, width: int) -> None:
+    """Show a drawing, ``width`` pixels wide, as an image that scrolls where it does not fit; its ``alt`` says what it
+    shows."""
+    from mha_viz.figures.files.preview import preview  # imports fontTools, which the first picture must not wait for
+
+    source = base64.b64encode(preview(drawing)).decode()
+    st.html(
+        f'<div class="mha-drawing" tabindex="0" role="img" aria-label="{escape(drawing.alt)}">'
+        f'<img alt="" width="{width}" src="data:image/svg+xml;base64,{source}"></div>'
+    )
+
+
+def plain(text: str) -> str:
+    """Return ``text`` for a label that renders Markdown: every character with a meaning in Markdown is escaped."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:" else c for c in text)
+
+
+def say_unused(parts: Sequence[str], instead: str = "") -> None:
+    """Say which parts of the link were ignored, if any, and what is shown ``instead``."""
+    if parts:
+        remark(f"Ignored in this link: {', '.join(parts)}{instead and f'; {instead} is shown'}.")
+
+
+_NAMED = re.compile(r" \(\w+=[^)]*--[^)]*\)")
+_SYMBOLS = re.compile(r"(?<![\w$])(?:W\\?_(?P<matrix>[QKVO])|d\\?_(?P<width>model|k))(?![\w}])")
+
+
+def formulas(markdown: str) -> str:
+    """Return ``markdown`` without TeX, in which W_Q, W_K, W_V, W_O, d_model and d_k become formulas, as on every
+    page."""
+    return _SYMBOLS.sub(_tex, markdown)
+
+
+def _tex(symbol: re.Match[str]) -> str:
+    if symbol["matrix"]:
+        return f"$W_{symbol['matrix']}$"
+    return r"$d_{\text{model}}$" if symbol["width"] == "model" else "$d_k$"
+
+
+def _lowered(symbol: re.Match[str]) -> str:
+    letter, index = ("W", symbol["matrix"]) if symbol["matrix"] else ("d", symbol["width"])
+    return f"<i>{letter}</i><sub>{index}</sub>"
+
+
+def percentages(table: Any, names: Iterable[str]) -> Any:
+    """Return a copy of ``table`` with shares as percentages, in the format PERCENT; a column ``few`` marks few
+    documents."""
+    shown = table.assign(**{name: 100 * table[name] for name in names})
+    if any(marks := marks_of_few(map(whole_number, table.get(DOCUMENTS, ())))):
+        shown.insert(table.columns.get_loc(DOCUMENTS) + 1, "few", marks)
+    return shown
+
+
+def text_of(name: str) -> str:
+    """Return a text from ``assets/``, in Markdown."""
+    return asset(name).read_text("utf-8")

@@ -1,0 +1,308 @@
+"""What the URL asks for, and the inputs for it: the sentence, the examples, the model menu, and the part and the target
+of an encoder–decoder; with the remarks where only models with one stack of layers work."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from urllib.parse import quote
+
+import streamlit as st
+
+from mha_viz.app.service.caches import facts, ready
+from mha_viz.app.url import address
+from mha_viz.app.url.address import Address, Url, examples
+from mha_viz.app.widgets import navigation
+from mha_viz.app.widgets.bound import UrlChanges, bound
+from mha_viz.app.widgets.components import sentence
+from mha_viz.app.widgets.parts import complain, guarded, message, remark, say_unused, sent, whole
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import MhaVizError, ModelUnsupported, TextError
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.layout.packet import OpenHead
+from mha_viz.models.getting import catalog
+from mha_viz.request import CROSS, ENCODER, PARTS, Request
+from mha_viz.text import clean
+from mha_viz.view.quantities import QUANTITIES
+
+MOST_TYPED = 2_000  # characters of a target
+WHY = {
+    "cross": "Rows are tokens of the target and columns those of the source, so weights on the token itself and its "
+    "neighbours, roles and gold annotation are not defined here.",
+    "decoder": "Roles and gold annotation belong to the source; they are not defined for the target.",
+    "encoder": "Roles are measured on models with one stack of layers; they are not defined here.",
+}
+
+# ---- Input --------------------------------------------------------------------------------------------
+
+
+def ask(what: Url, intro: str = "", hint: bool = True) -> None:
+    """Show the sentence in large type, the first one below ``intro``, with examples and model menu and, with
+    ``hint``, what to look for, which names heads of the default model."""
+    model, in_class = what.where.request.model or catalog.default().name, address.in_class()
+    content = {
+        "text": what.sentence,
+        "pair": what.where.request.pair,
+        **_look(what, model, hint),
+        "intro": "" if "text" in what.parameters else intro,
+        "plain": in_class,
+        "arched": hint,
+        "model": model,
+        "label": _label(model),
+        "models": [{"name": m.name, "label": m.label} for m in catalog.offered()],
+        "open": not catalog.hosted(),
+        "examples": [
+            {"text": e["text"], "pair": e.get("pair", ""), "look": _look_and_answer(e, in_class)[0]} for e in _offered()
+        ],
+    }
+    sentence(content, "sentence", _on_read, _on_example, _on_model)
+
+
+def _offered() -> list[dict[str, str]]:
+    """Return the examples in their order; while composition is drawn, those of composition first."""
+    drawn = address.now().get("arrows")
+    return sorted(examples(), key=lambda example: bool(drawn) and example.get("arrows") != drawn)
+
+
+def _look(what: Url, model: str, hint: bool) -> dict[str, object]:
+    """Return what to look for in an example; if another head is open, also a button to the example's own. Empty during
+    the tour, which has its own explanations."""
+    example = _example(what)
+    if not hint or not example or model != _reads(example) or navigation.step_number(address.now()):
+        return {"look": "", "answer": "", "opens": None}
+    head = example.get("head", "")
+    elsewhere = bool(what.where.head) and str(what.where.head) != head
+    opens = {"index": _offered().index(example), "head": head} if elsewhere and head else None
+    look, answer = _look_and_answer(example, address.in_class())
+    return {"look": look, "answer": answer, "opens": opens}
+
+
+def _look_and_answer(example: dict[str, str], in_class: bool) -> tuple[str, str]:
+    """Return what to look for in an example, without the answer to its question; for a class, with the answer, hidden
+    until asked for."""
+    question, mark, rest = example["look"].partition("? ")
+    return (f"{question}?", rest if in_class else "") if mark else (example["look"], "")
+
+
+def full(what: Url) -> dict[str, str]:
+    """Return the parameters that a link needs in addition to the URL to show the same where the defaults differ."""
+    model = shown_model(what.where) or catalog.default().name
+    return {"text": what.text, "model": model} | open_on_first_view()
+
+
+def _label(name: str) -> str:
+    """Return a model's name in the menu; for a folder only its last part."""
+    with suppress(MhaVizError):
+        return catalog.resolve(name).label
+    return name
+
+
+def _example(what: Url) -> dict[str, str]:
+    """Return the example with the shown text, or an empty dictionary."""
+    typed = (what.text, what.where.request.pair)
+    return next((e for e in examples() if (e["text"], e.get("pair", "")) == typed), {})
+
+
+def _reads(example: dict[str, str]) -> str:
+    """Return the model that an example is about."""
+    return example.get("model", catalog.DEFAULT)
+
+
+@guarded()
+def _on_read() -> None:
+    typed = message("sentence", "read")
+    text, pair, what = str(typed.get("text", "")), str(typed.get("pair", "")), address.url()
+    same = text == what.sentence and not pair.strip()  # CoNLL-U stays unchanged as long as its words are not edited
+    _read_next(what.text if same else text, pair)
+
+
+@guarded()
+def _on_example() -> None:
+    index = whole(sent("sentence", "example"))
+    if index is not None and 0 <= index < len(examples()):
+        chosen = _offered()[index]
+        _read_next(chosen["text"], chosen.get("pair", ""), **{"head": None, "on": None, **_of_its_model(chosen)})
+
+
+def _of_its_model(example: dict[str, str]) -> dict[str, str | None]:
+    """Return the parameters of an example that is about another model than the default one; from there the next example
+    goes back."""
+    what, name = address.url(), example.get("model")
+    if name and name in {model.name for model in catalog.offered()}:
+        return dict.fromkeys(address.OF_THIS_MODEL) | {"model": name, "before": None, "arrows": example.get("arrows")}
+    is_left = what.where.request.model != "" and what.where.request.model == _example(what).get("model")
+    return {"model": None, "arrows": None} if is_left else {}
+
+
+def _read_next(text: str, pair: str, **changes: str | None) -> None:
+    fitting = address.fits(text, pair)
+    short = (len(fitting[0]), len(fitting[1])) != (len(text), len(pair))
+    first = fitting[0] == examples()[0]["text"]
+    changes |= dict.fromkeys(address.OF_THIS_TEXT) | ({} if pair.strip() else {"side": None})
+    typed = f"{len(text)}-{len(pair)}" if short else None
+    address.go(text=None if first else fitting[0], pair=fitting[1] if pair.strip() else None, typed=typed, **changes)
+
+
+@guarded()
+def _on_model() -> None:
+    """Read a model at once if its files are here; otherwise the picture and its view stay until they are."""
+    name = clean(str(sent("sentence", "model") or "")[:300])
+    chosen = None if name == catalog.default().name else name
+    with suppress(MhaVizError):
+        if ready(catalog.resolve(name)):
+            address.go(model=chosen, before=None, **dict.fromkeys(address.OF_THIS_MODEL))
+            return
+    address.go(model=chosen, before=shown_model(address.url().where))
+
+
+def open_on_first_view() -> dict[str, str]:
+    """Return what the Explore page opens without parameters in the URL: the head, and the token held in it."""
+    what = address.url()
+    if what.where.head or what.where.case or QUANTITIES[what.where.request.quantity].of_layers:
+        return {}
+    with suppress(MhaVizError):  # for a server with an invalid list of models, which the page reports
+        begin = _opened_first(what, shown_model(what.where) or catalog.default().name)
+        return {"head": begin.head} | ({"pin": begin.pin} if begin.pin else {})
+    return {}
+
+
+def opened_first(what: Url, attention: Attention) -> OpenHead:
+    """Return what is open if the URL names no head."""
+    if QUANTITIES[attention.quantity].of_layers:  # one map per layer; the last one covers all layers
+        return OpenHead(str(attention.every_head()[-1]))
+    case = what.where.case
+    if case and not attention.is_cross and case.head in attention.every_head():
+        places = (place for place, token in enumerate(attention.text.tokens) if token.word == case.word)
+        place = next(places, None)
+        return OpenHead(str(case.head), None if place is None else f"{case.axis}{place}")
+    begin = _opened_first(what, attention.model)
+    return begin if Head.parse(begin.head) in attention.every_head() else OpenHead(str(attention.every_head()[0]))
+
+
+def linked_head(what: Url, attention: Attention, page: str) -> Head:
+    """Return the head in the URL, or else the one that opens first, with a remark on what ``page`` cannot use of the
+    link."""
+    first, odd = Head.parse(opened_first(what, attention).head), what.where.unused(page)
+    wanted = what.where.head or first
+    if QUANTITIES[attention.quantity].of_layers:
+        wanted = Head(wanted.layer, 0)
+    if wanted not in attention.every_head():
+        odd, wanted = [*odd, f"head={wanted}"], first
+    say_unused(odd, both(wanted) if any(one.startswith("head=") for one in odd) else "")
+    return wanted
+
+
+def _opened_first(what: Url, model: str) -> OpenHead:
+    example = _example(what)
+    if model != _reads(example):
+        return OpenHead()
+    return OpenHead(example.get("head", "L3H1"), None if hides_an_answer(what, model) else example.get("pin"))
+
+
+def hides_an_answer(what: Url, model: str) -> bool:
+    """Return whether the page asks a class a question whose answer is hidden, so that nothing else may say it."""
+    return bool(_look(what, model, hint=True)["answer"])
+
+
+# ---- The model ----------------------------------------------------------------------------------------
+
+
+def model_of(where: Address) -> catalog.Model:
+    """Return the model that the URL names, or else the default one. Raises the errors of ``catalog.resolve``."""
+    return catalog.resolve(where.request.model) if where.request.model else catalog.default()
+
+
+def shown_model(where: Address) -> str | None:
+    """Return the name of the model whose picture is on screen; None for the default one."""
+    try:
+        here = ready(catalog.resolve(where.request.model)) if where.request.model else True
+    except MhaVizError:
+        here = False
+    return (where.request.model or None) if here else where.before
+
+
+# ---- Encoder–decoders ---------------------------------------------------------------------------------
+
+
+def has_two(model: catalog.Model) -> bool:
+    """Return whether a model is an encoder–decoder; False if its files are not here."""
+    with suppress(MhaVizError):
+        of_files = facts(model)
+        return of_files is not None and bool(of_files.parts)
+    return False
+
+
+def of_part(request: Request, model: catalog.Model, where: Address) -> Request:
+    """Return the request to a model with the target and the part that the URL asks of an encoder–decoder; unchanged for
+    a model with one stack."""
+    if not has_two(model):
+        return request
+    target = "" if where.request.part == ENCODER else where.request.target
+    return replace(request, target=target, part=where.request.part)
+
+
+def ask_part(where: Address) -> None:
+    """Show the controls for the part and the target of an encoder–decoder."""
+    with suppress(MhaVizError):
+        if not has_two(model_of(where)):
+            return
+        with st.container(key="two_stacks", horizontal=True, vertical_alignment="bottom"):
+            part = partial(_part, where.request.part)
+            bound(
+                st.segmented_control, "Attention of", "part", where.request.part, PARTS, change=part, required=True,
+                width="content",
+            )  # fmt: skip
+            if where.request.part != ENCODER:
+                bound(
+                    st.text_input, "Target", "target", where.request.target, change=_target, keeps=True,
+                    max_chars=MOST_TYPED, placeholder="Leave empty to let the model write it (up to 64 tokens)",
+                )  # fmt: skip
+
+
+def _part(before: str, part: str) -> UrlChanges:
+    of_a_stack = ("head", "on") if ENCODER in (part, before) else ()  # the encoder has other heads than the decoder
+    changes = dict.fromkeys((*address.OF_THESE_TOKENS, "case", *of_a_stack))
+    return {"part": None if part == CROSS else part, **changes}
+
+
+def _target(typed: str) -> UrlChanges:
+    target = clean(str(typed)[:MOST_TYPED]).strip()
+    if len(quote(target)) > address.room_for("target"):
+        remedy = "Shorten one of them, or remove a head with a long text from My heads."
+        raise TextError("Source and target are together too long for the page’s link.", remedy)
+    return {"target": target or None, **dict.fromkeys((*address.OF_THESE_TOKENS, "case"))}
+
+
+def say_part(attention: Attention) -> None:
+    """Show the text that the model generated, and what is not defined for a part; nothing for a model with one
+    stack."""
+    request = attention.request
+    if request is None or not request.part:
+        return
+    if request.part != ENCODER and not request.target:
+        remark(f"Target, written by the model one token at a time: “{attention.queries.text}”")
+    remark(WHY[request.part])
+
+
+def is_part(attention: Attention) -> bool:
+    """Return whether a reading is a part of an encoder–decoder."""
+    return attention.request is not None and bool(attention.request.part)
+
+
+def refused(where: Address, what: str) -> bool:
+    """Return whether the model is an encoder–decoder; then also says that ``what`` needs a model with one stack of
+    layers."""
+    try:
+        model = model_of(where)
+    except MhaVizError:  # reported where the reading is requested
+        return False
+    if not has_two(model):
+        return False
+    complain(
+        ModelUnsupported(
+            f"{model.label} is an encoder–decoder: {what} only for models with one stack of layers.",
+            "Its attention is drawn on Explore and Compare. Choose another model for this page.",
+        )
+    )
+    return True

@@ -1,0 +1,127 @@
+"""Search for what is no head: the stage or page that answers a plain word, such as "redundant" or "d_model", or a
+question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import NamedTuple
+
+from mha_viz.app.url.address import OF_A_SCENE, OF_THIS_TEXT, examples
+from mha_viz.lab.lab import COUNT, CUT, EXPERIMENTS, IDENTICAL, OUTPUT, PENALTY, RANDOM, REMOVAL
+
+FEWEST, ANSWERS = 3, 3  # words of a question, and its answers
+ASKING = frozenset(("why", "what", "how", "is", "are", "can", "could", "do", "does", "when", "where", "if"))
+BANK = "We sat on the river bank after the bank had closed."  # an example
+
+
+class StageAnswer(NamedTuple):
+    """A stage or page: its name in the menu, its question, the page, and the URL parameters that it sets there; None
+    removes one."""
+
+    name: str
+    question: str
+    page: str
+    parameters: Mapping[str, str | None]
+
+
+class StageGroup(NamedTuple):
+    """Stages and pages that answer a word."""
+
+    title: str
+    answers: tuple[StageAnswer, ...]
+    note: str = ""
+
+
+# What a person may type, and what answers it, the best answer first: an experiment, or a row of PLACES.
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("narrow", "wide", "split", "chunk", "chunks", "cut", "part", "parts"), (CUT, COUNT)),
+        **dict.fromkeys(("divide", "divisible", "overlap"), (CUT,)),
+        **dict.fromkeys(("same", "equal", "alike", "copy", "copies", "symmetry"), (IDENTICAL, OUTPUT)),
+        **dict.fromkeys(("w_o", "wo", "gradient", "gradients"), (OUTPUT, "inside output")),
+        **dict.fromkeys(
+            ("random", "initialisation", "initialization", "init", "start", "seed", "diverse", "diversity"),
+            (RANDOM, IDENTICAL),
+        ),
+        **dict.fromkeys(
+            ("initialise", "initialised", "initialize", "initialized", "starts"),
+            (RANDOM, IDENTICAL),
+        ),
+        **dict.fromkeys(("redundant", "redundancy", "prune", "pruning", "remove", "ensemble"), (REMOVAL,)),
+        **dict.fromkeys(("penalty", "regularisation", "regularization", "orthogonal"), (PENALTY,)),
+        **dict.fromkeys(("average", "averaging", "how many", "number of heads"), (COUNT,)),
+        **dict.fromkeys(("enough", "one head", "single", "several", "multiple", "many"), (COUNT,)),
+        **dict.fromkeys(("input", "fed", "feed", "gets"), ("inside x",)),
+        **dict.fromkeys(("learn", "learns", "learned", "learnt", "role", "roles", "task"), ("toy",)),
+        **dict.fromkeys(("parallel", "sequential", "layer", "layers"), ("repeater",)),
+        **dict.fromkeys(("size", "d_model", "d_k", "dimension", "512", "length", "width"), ("inside linear", COUNT)),
+        **dict.fromkeys(("cost", "memory", "parameters"), ("inside cost",)),
+        **dict.fromkeys(("concat", "concatenate", "concatenated", "concatenation", "sum", "merge"), ("inside output",)),
+        **dict.fromkeys(("why", "why heads differ", "different", "unique", "differ"), (OUTPUT, RANDOM, IDENTICAL)),
+        "bank": ("bank",),
+    }
+)
+
+
+def by_word(typed: str, is_alone: bool) -> StageGroup | None:
+    """Return stages that answer the typed words or, if nothing else does (``is_alone``), one word; None if none."""
+    words = _words_of(typed)
+    phrases = [" ".join(words), *(words if is_alone else ())]
+    return _group(next((WORDS[phrase] for phrase in phrases if phrase in WORDS), ()))
+
+
+def by_question(typed: str) -> StageGroup | None:
+    """Return the stages that answer most of the words of a question; None if it is no question, or none does."""
+    words = _words_of(typed)
+    if len(words) < FEWEST or words[0] not in ASKING:
+        return None
+    phrases = [*words[1:], *map(" ".join, pairwise(words))]
+    counts = Counter(name for phrase in phrases for name in WORDS.get(phrase, ()))
+    return _group(tuple(name for name, _ in counts.most_common(ANSWERS)))
+
+
+def _words_of(typed: str) -> list[str]:
+    return [word.strip("?!.,") for word in typed.casefold().split()]
+
+
+def _group(names: tuple[str, ...]) -> StageGroup | None:
+    return StageGroup("On these pages", tuple(map(_answer, names))) if names else None
+
+
+def _answer(name: str) -> StageAnswer:
+    if name in EXPERIMENTS:
+        row = EXPERIMENTS[name]
+        parameters = {**dict.fromkeys(OF_A_SCENE), "experiment": name}
+        return StageAnswer(row.short, row.question, "why heads differ", parameters)
+    return _places()[name]
+
+
+def _places() -> dict[str, StageAnswer]:
+    inside, scene = "inside a head", dict.fromkeys(OF_A_SCENE)
+    bank = next(example for example in examples() if example["text"] == BANK)
+    there = {name: bank[name] for name in ("text", "head", "pin")}
+    questions = {
+        "x": "What does each head get?",
+        "linear": "How long is the text, and how wide are its vectors?",
+        "cost": "What does it cost to have many heads?",
+        "output": "Where do heads meet again?",
+    }
+    return {
+        **{
+            f"inside {step}": StageAnswer("Inside", question, inside, scene | {"step": step})
+            for step, question in questions.items()
+        },
+        "repeater": StageAnswer(
+            "Two layers", "Are layers parallel, as heads are?", "why heads differ", scene | {"experiment": "repeater"}
+        ),
+        "toy": StageAnswer(
+            "Roles appear",
+            "Which roles do heads find by themselves?",
+            "why heads differ",
+            scene | {"experiment": "toy"},
+        ),
+        "bank": StageAnswer("Example", bank["look"], "explore", dict.fromkeys(("pair", "on", *OF_THIS_TEXT)) | there),
+    }

@@ -1,0 +1,90 @@
+"""The progress of work that a page waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from mha_viz.app.service.jobs import Job, Task
+from mha_viz.app.widgets.parts import complain, guarded, remark
+from mha_viz.errors import Cancelled
+from mha_viz.numerals import done, duration
+
+SOON = 0.4  # seconds between two polls
+R = TypeVar("R")
+
+
+def outcome(task: Task[R], widget: str = "") -> R:
+    """Return the result of a task, from the cache or as from :func:`result_of`; ``widget`` ends the keys of its
+    buttons. A visitor who stopped it gets a button to continue it. Raises what the work raises, Busy, and Cancelled if
+    it was stopped."""
+    result, end = task.stored(), widget or task.kind
+    if result is not None:
+        return result
+    if task.left:
+        st.button("Continue", key=f"go_on_{end}", on_click=go_on, args=(task,))
+        raise Cancelled("You stopped this.")
+    return result_of(task.begin(), task.words, f"stop_{end}", task.stored)
+
+
+@guarded()
+def go_on(task: Task[Any]) -> None:
+    """Begin a task at the press of a button."""
+    task.begin()
+
+
+def result_of(job: Job, words: str, stop_key: str, result: Callable[[], R | None]) -> R:
+    """Return the result of a job, once :func:`wait_for` has waited for it. Raises what the job raised, and Cancelled if
+    it left no result."""
+    wait_for(job, words, stop_key)
+    value = result()
+    if value is None:
+        raise job.error or Cancelled("The computation did not finish.", "Open the page again.")
+    return value
+
+
+def wait_for(job: Job, words: str, stop_key: str) -> None:
+    """Hold the page until a job has ended. If that takes long, show ``words``, the progress and the estimated time
+    left, with a button that stops it. A page that runs again rejoins the job; a page that was left stops polling it."""
+    place = st.empty()  # also if it takes no time, as where the page waits for a reading
+    if job.wait(SOON):
+        return
+    with place.container():
+        left, right = st.columns([5, 1], vertical_alignment="center")
+        bar = left.empty()
+        right.button("Stop", key=stop_key, on_click=job.let_go, width="stretch")
+        while not job.finished:
+            job.look()
+            seconds = job.seconds_left  # unknown at first
+            so_far = done(job.fraction) + (f", {duration(seconds)} left" if seconds else "")
+            bar.progress(job.fraction, text=f"{words}: {so_far}")  # Streamlit ends an abandoned run here
+            job.wait(SOON)
+    place.empty()
+
+
+@st.fragment(run_every=0.5)
+@guarded(complain)
+def progress(study: Job, words: Callable[[Job], str]) -> None:
+    """Show the progress of a study in ``words``, with a button that stops it or resumes waiting; the page continues
+    by itself."""
+    if study.finished or study.stopped():
+        st.rerun()
+    study.look()
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    if study.left:
+        left.progress(study.fraction, text=f"Another visitor has started this study: {done(study.fraction)}")
+        right.button("Wait too", key="join_study", on_click=study.join, width="stretch")
+        return
+    left.progress(study.fraction, text=words(study))
+    right.button("Stop", key="stop_study", on_click=study.let_go, width="stretch")
+
+
+@st.fragment(run_every=0.3)
+@guarded(complain)
+def stopping(goes_on: Callable[[], bool], words: str) -> None:
+    """Show ``words`` while stopped work is still saving what it has done; then run the page again."""
+    if not goes_on():
+        st.rerun()
+    remark(words)

@@ -1,0 +1,71 @@
+// Other sentences in which the open head does what it is named for, and one in which it fails, each with its arc.
+import { arc } from "../arcs.js";
+import { roving, stopAt } from "../controls.js";
+import { make, svg } from "../dom.js";
+import { headColour } from "./heads.js";
+/** @import { Stores } from "./explorer.js" */
+/** @import { Case } from "./roles.js" */
+
+const TITLE = "In other sentences";
+const DEEP = 14; // pixels of the deepest arc
+
+export class ElsewhereView {
+  #list = make("div", { class: "cases", role: "toolbar", "aria-label": TITLE });
+  box = make("section", { class: "elsewhere" }, make("h3", {}, TITLE), this.#list);
+  #drawn = "";
+  #stores;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+    roving(this.#list);
+    new ResizeObserver(() => this.#bend()).observe(this.#list);
+    void document.fonts?.ready.then(() => this.#bend());
+  }
+
+  draw() {
+    const { read, stage, look } = this.#stores;
+    const { head, cases } = read.elsewhere;
+    const isOfHead = head === stage.view.head;
+    this.box.hidden = !cases.length || !!read.mode;
+    this.box.style.visibility = isOfHead ? "" : "hidden"; // what is below stays in place until the next head is read
+    const key = JSON.stringify([read.elsewhere, look.theme]);
+    if (this.box.hidden || !isOfHead || key === this.#drawn) return;
+    this.#drawn = key;
+    this.#list.style.setProperty("--colour", headColour(look, read.reading, head));
+    this.#list.replaceChildren(...cases.map((one, i) => this.#itemOf(one, i)));
+    stopAt(this.#list);
+    this.#bend();
+  }
+
+  /** @type {(one: Case, number: number) => HTMLElement} */
+  #itemOf({ words, from, to, weight, right }, number) {
+    const { stage } = this.#stores;
+    const title = `${right ? "Right" : "Wrong"}, weight ${weight.toFixed(2)}. Open this sentence`;
+    const onclick = () => stage.send("elsewhere", number);
+    const parts = words.map((word, i) => make("bdi", i === from || i === to ? { class: "end" } : {}, word));
+    const spaced = parts.flatMap((part, i) => (i ? [" ", part] : [part]));
+    const lines = svg("svg", { "aria-hidden": "true" });
+    const mark = right ? [] : [make("span", { class: "soft" }, "wrong")];
+    const text = make("span", { translate: "no" }, ...spaced);
+    return make("button", { type: "button", title, onclick }, text, ...mark, lines);
+  }
+
+  // Arcs from word to word, where the words are now.
+  #bend() {
+    const { cases } = this.#stores.read.elsewhere;
+    [...this.#list.children].forEach((button, i) => {
+      const words = [...button.querySelectorAll("bdi")];
+      const one = cases[i];
+      if (!one || !words[one.from] || !words[one.to]) return;
+      const { left, top, width } = button.getBoundingClientRect();
+      const [from, to] = [one.from, one.to].map((at) => {
+        const box = words[at].getBoundingClientRect();
+        return { x: box.x + box.width / 2 - left, y: Math.round(box.bottom - top) };
+      });
+      const drawn = arc(from, to, one.weight, "var(--colour)", DEEP, { left: 0, right: width });
+      button.lastElementChild?.replaceChildren(...drawn);
+      button.lastElementChild?.classList.toggle("wrong", !one.right);
+    });
+  }
+}

@@ -1,0 +1,84 @@
+// A first visit: three heads take turns every three seconds, each with what it does in words, until somebody acts,
+// never again in this browser.
+import { still } from "../dom.js";
+import { encodeView } from "../geometry.js";
+import { rememberActing, remembersActing } from "../memory.js";
+import { mapName } from "../reading.js";
+/** @import { ReadingView } from "../geometry.js" */
+/** @import { Stores } from "./explorer.js" */
+
+const EACH = 3000; // milliseconds
+let ended = false; // on whichever page somebody acted
+const ACTS = ["pointerdown", "keydown", "wheel", "touchstart", "scroll"];
+
+export class Turns {
+  #timer = /** @type {ReturnType<typeof setInterval> | undefined} */ (undefined);
+  #first = /** @type {ReadingView | null} */ (null); // the view before the first turn
+  #turn = -1;
+  #begun = false;
+  #stores;
+
+  /** @param {Stores} stores */
+  constructor(stores) {
+    this.#stores = stores;
+  }
+
+  // Begin when there is something to show, if the address asks for nothing.
+  begin() {
+    const { stage, isAlone } = this.#stores;
+    if (this.#begun) return;
+    this.#begun = true;
+    if (ended || isAlone || remembersActing()) return;
+    ACTS.forEach((act) => document.addEventListener(act, this.#end, { capture: true, passive: true }));
+    if (still() || stage.locate() !== "" || this.#turns.length < 2) return;
+    this.#first = stage.view;
+    this.#timer = setInterval(() => this.#show(), EACH);
+  }
+
+  stop() {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    ACTS.forEach((act) => document.removeEventListener(act, this.#end, { capture: true }));
+  }
+
+  // What the head of the present turn does, in words; empty once somebody has acted.
+  get says() {
+    const { read, stage } = this.#stores;
+    const turn = this.#turns[this.#turn];
+    return this.#timer !== undefined && turn?.head === stage.view.head
+      ? `${mapName(read.reading, turn.head)} ${turn.says}.`
+      : "";
+  }
+
+  // Those whose heads are here in full.
+  get #turns() {
+    const { turns, reading } = this.#stores.read;
+    return turns.filter(({ head }) => reading.matrices.has(head));
+  }
+
+  #show() {
+    const { stage, heads } = this.#stores;
+    const all = this.#turns;
+    if (stage.locate() !== "" || all.length < 2) return this.stop();
+    this.#turn = (this.#turn + 1) % all.length;
+    const { head, pin } = all[this.#turn];
+    heads.cursor = head;
+    stage.view = { ...stage.view, head, on: [head], pin };
+    stage.drawing.draw();
+  }
+
+  // What is shown then stays. The address says it, without an entry of the history for what nobody asked for; the
+  // server reads it with what is done next.
+  #end = () => {
+    ended = true;
+    rememberActing();
+    this.stop();
+    const { stage, read } = this.#stores;
+    if (!this.#first || stage.view.head === this.#first.head || stage.locate() !== "") return;
+    const { head, pin } = encodeView(stage.view, read.reading);
+    const query = new URLSearchParams(
+      Object.entries({ head, pin }).flatMap(([name, value]) => (value ? [[name, value]] : [])),
+    );
+    window.history.replaceState(window.history.state, "", `?${query}`);
+  };
+}

@@ -1,0 +1,26 @@
+// The keys of a presenter: to the next and the previous view of a lesson.
+
+/** @type {Record<string, string>} */
+const WAYS = { PageDown: "Next", ArrowRight: "Next", PageUp: "Back", ArrowLeft: "Back" };
+const CONTROLS = ".st-key-class_ways :is(a, button)";
+const USES_KEYS =
+  "input, textarea, select, canvas, dialog, [contenteditable], [data-testid=stPopoverBody], " +
+  "[role=application], [role=slider], [role=radiogroup], [role=toolbar], [role=grid], [role=listbox], [role=group]";
+
+// Returns what ends the watch.
+/** @type {() => () => void} */
+export function watchLesson() {
+  /** @type {(event: KeyboardEvent) => void} */
+  const onKey = (event) => {
+    const word = WAYS[event.key];
+    if (!word || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    if (/** @type {Element} */ (event.composedPath()[0]).closest?.(USES_KEYS)) return;
+    const ways = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(CONTROLS))];
+    const way = ways.find((one) => one.textContent.includes(word));
+    if (!way) return;
+    event.preventDefault();
+    way.click();
+  };
+  document.addEventListener("keydown", onKey);
+  return () => document.removeEventListener("keydown", onKey);
+}

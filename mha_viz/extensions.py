@@ -1,0 +1,33 @@
+"""Extend the product: functions that register more from a program, and the tables whose rows are in the source.
+
+* a measure per head, in tables, menus and profiles: :func:`register_metric` (``analysis/metrics.py``)
+* a file format of readings: :func:`register_writer` (``figures/files/registry.py``)
+* a quantity in the place of the weight: :func:`add_quantity` (``study/reading.py``)
+* a rule of a recipe: a row of ``RULES`` (``analysis/rules.py``)
+* a finding about a sentence: a row of ``KINDS`` (``analysis/unusual.py``)
+
+Pages and figures read the rows when they are imported. Extend before that, right after ``import mha_viz as mv``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mha_viz.analysis.metrics import metric as register_metric
+from mha_viz.study.reading import add as add_quantity
+
+if TYPE_CHECKING:
+    from mha_viz.figures.files.registry import Writer
+
+__all__ = ["add_quantity", "register_metric", "register_writer"]
+
+
+def register_writer(suffix: str) -> Callable[[Writer], Writer]:
+    """Register a function that writes a reading to an open file that ends in ``suffix``: ``@register_writer(".tsv")``.
+
+    Returns the decorator. Raises ValueError for a suffix that has a writer, when a function is decorated.
+    """
+    from mha_viz.figures.files import writer  # figures read the quantities, some of which may be added later
+
+    return writer(suffix)

@@ -1,0 +1,74 @@
+"""All files of a comparison in one zip file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from mha_viz.errors import ExportError
+from mha_viz.figures.figure import Figure
+from mha_viz.figures.kinds import compare, difference, heatmap, links, panel_from, settings
+from mha_viz.figures.layout.compare import As
+from mha_viz.figures.layout.panels import pin_for, pin_in
+from mha_viz.view.settings import keep_taken
+
+
+def archive(
+    panels: Sequence[Any],
+    dpi: int = 300,
+    kind: As = "heatmap",
+    diff: tuple[int, int] | None = None,
+    pin_of: int = 0,
+    columns: int | None = None,
+    **options: Any,
+) -> bytes:
+    """Put all files of a comparison into one zip file.
+
+    They are the comparison itself, the difference of two panels, each head as heatmap and links, all as SVG, PDF and
+    PNG with their numbers (CSV), and the captions.
+
+    Args:
+        panels: as for :func:`compare`.
+        dpi: dots per inch of a PNG; one that would be too large is left out, and captions.txt says so.
+        kind: as for :func:`compare`.
+        diff: two panels, counted from 0, whose difference is drawn.
+        pin_of: as for :func:`compare`.
+        columns: as there.
+        **options: those of View and Size.
+
+    Returns the bytes of the file. Raises as :func:`compare`.
+    """
+    made = [panel_from(given) for given in panels]
+    figures = [compare(made, kind, columns, pin_of, diff, **keep_taken("compare", options))]
+    view, _, _ = settings(options)
+    if diff is not None:
+        at, pin = pin_for(made, diff, pin_of, view)
+        one, two = (made[i] for i in diff)
+        figures.append(difference(one, two, pin_of=at, **keep_taken("difference", options | {"pin": pin})))
+    for number, panel in enumerate(made, 1):
+        pin = pin_in(made, number - 1, view, pin_of)
+        alone = options | {"heads": [panel.head], "pin": pin}
+        both = (heatmap(panel.attention, **keep_taken("heatmap", alone)), links(panel.attention, **alone))
+        figures += [replace(figure, name=f"{number}_{figure.name}") for figure in both]
+    buffer = BytesIO()
+    with ZipFile(buffer, "w", ZIP_DEFLATED) as file:
+        captions = [_put(file, figure, dpi) for figure in figures]
+        file.writestr("captions.txt", "".join(captions))
+    return buffer.getvalue()
+
+
+def _put(file: ZipFile, figure: Figure, dpi: int) -> str:
+    """Write one figure into an archive; returns its lines for captions.txt."""
+    page = [".html"] if figure.page and figure.page.component == "compare" else []
+    is_links = figure.page is not None and figure.page.show == "links"
+    numbers = [] if is_links else [".csv"]  # the numbers of the heatmap
+    name, notes = figure.name, ""
+    for suffix in [".svg", ".pdf", ".png", *page, *numbers]:
+        try:
+            file.writestr(f"{name}{suffix}", figure.make_file(suffix, dpi))
+        except ExportError as error:
+            notes += f"\n(There is no {name}{suffix}. {error})"
+    return f"{name}\n{figure.caption}{notes}\n\n"

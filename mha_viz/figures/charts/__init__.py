@@ -1,0 +1,1 @@
+"""Charts, as values, for pages and for files."""

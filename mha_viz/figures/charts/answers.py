@@ -1,0 +1,46 @@
+"""The chart of a model's words, before and after heads are switched off."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention.answers import Answer
+from mha_viz.figures.charts.chart import Axis, Bars, Chart, Legend, Margin, Plot
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.numerals import percent
+
+ROW = 30  # pixels per word
+Numbers = npt.NDArray[np.float64]
+
+
+def word_bars(answer: Answer, is_changed: bool, theme: Theme) -> Chart:
+    """The probabilities of words before and, if heads are off, after; the first word at the top."""
+    places = [f"{place} {word}" for place, word in enumerate(answer.words)]  # keeps equal words separate
+    words = [escape(word) for word in answer.words]
+    names = [_marked(word, word == answer.question.word) for word in answer.words]
+
+    def bars(name: str, values: Numbers, colour: str) -> Bars:
+        texts, hover = [percent(value) for value in values], f"%{{customdata}} {name}: %{{x:.4f}}"
+        return Bars(places, values, colour, True, texts, theme.muted, name=name, labels=words, hover=hover)
+
+    series = [bars("before", answer.before, theme.heads[0])]
+    series += [bars("after", answer.after, theme.heads[1])] if is_changed else []
+    top = max(np.max(one.lengths) for one in series)
+    x = Axis(range=(0, 1.15 * float(top)), grid=False, has_labels=False)
+    return Chart(
+        theme,
+        series,
+        [Plot(x, Axis(at=places, names=names, is_reversed=True))],
+        height=60 + (ROW if is_changed else 24) * len(places),
+        margin=Margin(110, 20, 30, 10),
+        legend=Legend() if is_changed else None,
+        bar_gap=0.25,
+    )
+
+
+def _marked(word: str, is_followed: bool) -> str:
+    text = escape(word if len(word) <= 14 else f"{word[:13]}…")
+    return f"<b>{text}</b>" if is_followed else text

@@ -1,0 +1,403 @@
+"""A chart as a value: what it draws, between which axes, and in which colours.
+
+``chart_plotly`` draws it on a page and ``chart_drawing`` in a file. Texts may contain the HTML that :func:`lines`
+reads. Lengths are pixels of the page.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import Any, Literal, NamedTuple, TypedDict
+
+import numpy as np
+
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import Anchor, Strength, Text
+from mha_viz.figures.drawing.table import Value
+from mha_viz.figures.drawing.theme import Theme
+
+TextAnchor = Literal["top", "middle", "bottom"]  # Plotly's names for the part of a text that is at its position
+TAGS = re.compile(r"(</?b>|</?i>|</?sub>)")
+BREAK = re.compile(r"<br ?/?>")
+INDEX = 0.7  # share of the size by which indices are lower
+LEADING = 1.25  # share of the size from line to line
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a line that is before its anchor
+ABOVE = {"top": 0.0, "middle": 0.5, "bottom": 1.0}  # the share of a block that is above its position
+
+
+class Stretch(NamedTuple):
+    """A stretch of a line with uniform style."""
+
+    text: str
+    weight: Strength
+    is_index: bool
+
+
+def lines(html: str) -> list[list[Stretch]]:
+    """The lines of a text, each in stretches. Any other tags remain as text."""
+    return [list(_runs(line)) for line in BREAK.split(html)]
+
+
+def _runs(line: str) -> Iterator[Stretch]:
+    weight: Strength = 400
+    is_index = False
+    for part in TAGS.split(line):
+        if TAGS.fullmatch(part):
+            opens = not part.startswith("</")
+            if "sub" in part:
+                is_index = opens
+            elif "b" in part:
+                weight = 600 if opens else 400
+        elif part:
+            yield Stretch(unescape(part), weight, is_index)
+
+
+def without_markup(html: str) -> str:
+    """The words of a text without markup, on one line."""
+    return " ".join("".join(run.text for run in line) for line in lines(html))
+
+
+def width(html: str, size: float) -> float:
+    """The width of the widest line, in the unit of ``size``."""
+    return max((sum(_advance(run, size) for run in line) for line in lines(html)), default=0.0)
+
+
+def _advance(run: Stretch, size: float) -> float:
+    return fonts.width(run.text, size * (INDEX if run.is_index else 1), run.weight)
+
+
+def text_marks(
+    html: str,
+    x: float,
+    y: float,
+    size: float,
+    colour: str,
+    anchor: Anchor = "start",
+    block: TextAnchor = "middle",
+    turn: float = 0,
+) -> Iterator[Text]:
+    """The marks of a text at (x, y): ``anchor`` says which part of its lines is at that point, ``block`` which part of
+    its height; ``turn`` rotates it, in degrees anticlockwise."""
+    rows = lines(html)
+    first = (0.5 - ABOVE[block] * len(rows)) * LEADING * size
+    across, down = math.cos(math.radians(turn)), -math.sin(math.radians(turn))
+    for number, row in enumerate(rows):
+        along = -BEFORE[anchor] * sum(_advance(run, size) for run in row)
+        for run in row:
+            below = first + number * LEADING * size + (0.25 * size if run.is_index else 0)
+            place = (x + along * across - below * down, y + along * down + below * across)
+            yield Text(*place, run.text, size * (INDEX if run.is_index else 1), colour, run.weight, turn=turn)
+            along += _advance(run, size)
+
+
+Letter = Literal["x", "y"]
+COLUMNS = ("part", "series", "x", "y", "value")  # of the table of a chart's numbers
+
+
+# ---- What is drawn --------------------------------------------------------------------------------------------
+
+
+class SeriesTexts(TypedDict, total=False):
+    """The words of a series, as its properties."""
+
+    name: str
+    in_legend: bool | None
+    labels: Any
+    hints: Any
+    hover: str | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Series:
+    """What all series have in common.
+
+    ``name``: in the legend. ``in_legend``: None if it is there whenever it has a name and another series has, too.
+    ``labels``: what each mark stands for; hover texts contain it as ``%{customdata}``, clicks send it, and the table
+    of numbers names the mark so. ``hints``: text of each mark for hover texts, ``%{hovertext}``. ``hover``: the hover
+    text in Plotly's notation; "" for none, None for Plotly's own. ``plot``: the number of its plot in the chart.
+    """
+
+    name: str = ""
+    in_legend: bool | None = None
+    labels: Any = None
+    hints: Any = None
+    hover: str | None = None
+    plot: int = 0
+
+    def along(self, letter: Letter) -> Sequence[Any]:
+        """The numbers or names along an axis."""
+        values: Sequence[Any] = getattr(self, letter)
+        return values
+
+    def takes_room(self, letter: Letter) -> bool:
+        """True if the marks extend half a unit to both sides along an axis: cells, and the feet of bars."""
+        return False
+
+    def numbered(self) -> Iterator[tuple[Any, Any]]:
+        """The position of each mark and its number."""
+        letters: tuple[Letter, Letter] = ("y", "x") if self.takes_room("y") else ("x", "y")
+        yield from zip(*map(self.along, letters), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(Series):
+    """Coloured cells at 0, 1, 2, …: ``values`` [row, column], in the colours of ``scale`` from ``low`` to ``high``; NaN
+    leaves a cell empty. ``texts`` [row, column] are written in them, ``gap`` pixels separate them. ``scale_at``: where
+    their colour scale is, if anywhere, with its ``unit``."""
+
+    values: Any
+    low: float
+    high: float
+    scale: Sequence[str]
+    texts: Sequence[Sequence[str]] | None = None
+    gap: int = 0
+    scale_at: Literal["", "right", "below"] = ""
+    unit: str = ""
+
+    def along(self, letter: Letter) -> Sequence[Any]:
+        return range(np.shape(self.values)["yx".index(letter)])
+
+    def takes_room(self, letter: Letter) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Bars(Series):
+    """Bars from 0 ``at`` numbers or names, one ``colours`` for all or one for each; they lie if ``lies``. ``texts`` are
+    at their ends, in small letters if they have a ``text_colour``. A click on a name in the legend hides all of the
+    same ``group``."""
+
+    at: Sequence[Any]
+    lengths: Any
+    colours: str | Sequence[str]
+    lies: bool = False
+    texts: Sequence[str] | None = None
+    text_colour: str = ""
+    opacity: float = 1
+    group: str = ""
+
+    def along(self, letter: Letter) -> Sequence[Any]:
+        values: Sequence[Any] = self.at if self.lies is (letter == "y") else self.lengths
+        return values
+
+    def takes_room(self, letter: Letter) -> bool:
+        return self.lies is (letter == "y")
+
+
+@dataclass(frozen=True, eq=False)
+class Points(Series):
+    """Circles or squares of ``size`` pixels, in one colour, with rings of the widths ``ring``. ``texts`` are at the
+    same positions, in the colours ``inks``. Hidden points only have texts and can be clicked."""
+
+    x: Any
+    y: Any
+    size: float
+    colour: str = ""
+    ring: float | Sequence[float] = 0
+    ring_colour: str = ""
+    is_square: bool = False
+    is_hidden: bool = False
+    texts: Sequence[str] | None = None
+    letters: int = 12
+    inks: str | Sequence[str] = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Line(Series):
+    """A line through points, with a mark of ``point`` pixels at each; None or NaN interrupts it."""
+
+    x: Any
+    y: Any
+    colour: str
+    width: float = 2
+    dash: Literal["solid", "dot", "dash"] = "solid"
+    point: float = 0
+    opacity: float = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Band(Series):
+    """The area between two lines, ``low`` and ``high``."""
+
+    x: Any
+    low: Any
+    high: Any
+    colour: str
+    opacity: float = 0.25
+
+    def along(self, letter: Letter) -> Sequence[Any]:
+        return [*self.x, *self.x] if letter == "x" else [*self.high, *self.low]
+
+
+class Frame(NamedTuple):
+    """A rectangle between two values along each axis, or a line if the two are equal; None: over the whole axis."""
+
+    x: tuple[float, float] | None
+    y: tuple[float, float] | None
+    colour: str
+    width: float
+    dash: Literal["solid", "dot", "dash"] = "solid"
+    fill: str = ""
+    opacity: float = 1
+    plot: int = 0
+
+
+class Remark(NamedTuple):
+    """A text at ``x`` and the upper edge of the first plot: above it, or below it if ``is_inside``."""
+
+    text: str
+    x: float
+    colour: str
+    anchor: Literal["left", "center", "right"] = "center"
+    is_inside: bool = False
+    letters: int | None = None
+
+
+# ---- Where it is drawn ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """One axis of a plot; None leaves the choice to what draws it.
+
+    ``at``: positions with a label, ``names``: their labels. ``range``: its ends. ``most``: the most labels, ``every``:
+    the step between them, ``form``: their format. ``grid``: lines at the labels; ``zero``: the colour of the line at 0,
+    "" for none. ``near``: pixels from the labels to the title. ``is_above``: of a horizontal axis, above the plot.
+    ``is_shown``, ``has_labels``: whether any of it, or its labels, are shown. ``is_fixed``: visitors cannot zoom in.
+    ``has_names``: positions are names even if they look like numbers. ``square``: of a vertical axis: its unit is as
+    long as that of the horizontal axis. ``toward``: the side at which an axis stays if that makes it shorter.
+    ``same_as``: the number of the plot whose horizontal axis it repeats, without labels. ``tokens``: the token at each
+    position, so that the browser can mark a token in all charts.
+    """
+
+    title: str = ""
+    near: int | None = None
+    at: Sequence[Any] | None = None
+    names: Sequence[str] | None = None
+    range: tuple[float, float] | None = None
+    is_reversed: bool = False
+    is_log: bool = False
+    from_zero: bool = False
+    has_names: bool = False
+    most: int | None = None
+    every: float | None = None
+    form: str | None = None
+    grid: bool | None = None
+    zero: str | None = None
+    is_above: bool = False
+    angle: float | None = None
+    is_shown: bool = True
+    has_labels: bool = True
+    is_fixed: bool = True
+    square: bool = False
+    toward: str | None = None
+    same_as: int | None = None
+    tokens: Sequence[int] | None = None
+
+    def named(self) -> dict[Any, str]:
+        """The labels by position, if each position has one."""
+        if self.at is None or self.names is None:
+            return {}
+        return {place: without_markup(name) for place, name in zip(self.at, self.names, strict=True)}
+
+
+class Plot(NamedTuple):
+    """Two axes; ``across`` and ``up``: the part of the chart's area that they span, as shares from the left and from
+    below."""
+
+    x: Axis
+    y: Axis
+    title: str = ""
+    across: tuple[float, float] = (0, 1)
+    up: tuple[float, float] = (0, 1)
+
+
+class Legend(NamedTuple):
+    """The names of the series: above the plots, ``up`` heights of the chart's area above its lower edge, or below them;
+    ``clicks``: which clicks on a name hide series."""
+
+    is_below: bool = False
+    up: float = 1.0
+    clicks: Literal["all", "double", "none"] = "all"
+
+
+class Margin(NamedTuple):
+    """Pixels around the area of the plots."""
+
+    left: float
+    right: float
+    top: float
+    below: float
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Series between the axes of ``plots``. ``width`` None: as wide as there is room. ``letters``: the size of texts,
+    ``label_letters``: that of the labels along axes, which are faint if ``has_faint_labels``, ``title_letters``: that
+    of titles and remarks. ``bar_gap``: the share of the room of bars that is left empty. The titles of plots are in
+    their middle, or at the left if ``titles_left``."""
+
+    theme: Theme
+    series: Sequence[Series]
+    plots: Sequence[Plot]
+    height: float
+    margin: Margin
+    width: float | None = None
+    frames: Sequence[Frame] = ()
+    remarks: Sequence[Remark] = ()
+    title: str = ""
+    letters: int = 13
+    label_letters: int | None = None
+    title_letters: int | None = None
+    has_faint_labels: bool = False
+    legend: Legend | None = None
+    bar_gap: float = 0.2
+    titles_left: bool = False
+
+    @property
+    def rows(self) -> tuple[tuple[Value, ...], ...]:
+        """Every number that is drawn, under the names ``COLUMNS``: "part" is the title of its plot; "x", and "y" of a
+        cell, are named as along the axis, or by the label of the mark. Frames and hidden points have no number."""
+        return tuple(row for series in self.series for row in self._rows(series))
+
+    def _rows(self, series: Series) -> Iterator[tuple[Value, ...]]:
+        plot = self.plots[series.plot]
+        part = without_markup(plot.title) if len(self.plots) > 1 else ""
+        if isinstance(series, Cells):
+            across, down = plot.x.named(), plot.y.named()
+            for (row, column), value in np.ndenumerate(np.array(series.values, float)):
+                if not np.isnan(value):
+                    yield part, "", across.get(column, column), down.get(row, row), float(value)
+            return
+        if isinstance(series, Points) and series.is_hidden:
+            return
+        named = (plot.y if series.takes_room("y") else plot.x).named()
+        for number, (place, value) in enumerate(series.numbered()):
+            if value is not None and not (isinstance(value, float) and np.isnan(value)):
+                name = named.get(place, place) if series.labels is None else series.labels[number % len(series.labels)]
+                yield part, without_markup(series.name), _plain(name), None, _plain(value)
+
+
+def _plain(value: Any) -> Value:
+    """A number or a text as a plain Python object."""
+    if isinstance(value, str):
+        return without_markup(value)
+    made: Value = value.item() if hasattr(value, "item") else value
+    return made
+
+
+def spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:
+    """The begin and end of plots beside each other, as shares of the whole: ``shares`` of the room that the gaps
+    leave."""
+    room = 1 - gap * (len(shares) - 1)
+    ends = [sum(shares[: n + 1]) / sum(shares) * room + n * gap for n in range(len(shares))]
+    return [(end - share / sum(shares) * room, end) for share, end in zip(shares, ends, strict=True)]
+
+
+def one_below_another(count: int, gap: float) -> list[tuple[float, float]]:
+    """The same for plots of equal height one below the other, from the top."""
+    return spans([1.0] * count, gap)[::-1]

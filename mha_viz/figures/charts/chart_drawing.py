@@ -1,0 +1,559 @@
+"""A chart as a drawing for files: the marks of its series, with labels, titles, legend and colour scales around them.
+
+Margins are as wide as the chart says or, if labels need more, wider.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mha_viz.figures.charts.chart import (
+    LEADING,
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Chart,
+    Frame,
+    Letter,
+    Line,
+    Points,
+    Series,
+    TextAnchor,
+    lines,
+    text_marks,
+    width,
+)
+from mha_viz.figures.drawing.marks import Anchor, CellPicture, Drawing, Mark, Pixels, Polyline, Rect, moved
+from mha_viz.figures.drawing.theme import ink_on
+from mha_viz.figures.layout import Size, sheet
+from mha_viz.numerals import MINUS
+
+EDGE = 0.05  # share of the span, left free on both sides of lines
+TICKS = 6  # the most ticks, unless the chart sets a number
+NICE = (1, 2, 5, 10)  # steps between ticks, times a power of ten
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis with its ends ``low`` and ``high`` as numbers (for a logarithmic axis, their logarithms), at the pixels
+    ``start`` and ``end``. ``names``: those of positions that are names, in order."""
+
+    axis: Axis
+    low: float
+    high: float
+    names: tuple[str, ...] = ()
+    start: float = 0
+    end: float = 1
+
+    def number(self, value: Any) -> float:
+        """A value as a number along the axis; NaN for values without a position."""
+        if isinstance(value, str):
+            return float(self.names.index(value)) if value in self.names else math.nan
+        if value is None or (self.axis.is_log and not value > 0):
+            return math.nan
+        return math.log10(value) if self.axis.is_log else float(value)
+
+    def at(self, value: Any) -> float:
+        """The pixel position of a value."""
+        return self.place(self.number(value))
+
+    def place(self, number: float) -> float:
+        """The pixel position of a number along the axis."""
+        return self.start + (number - self.low) / (self.high - self.low) * (self.end - self.start)
+
+    def span(self, ends: tuple[float, float] | None) -> tuple[float, float]:
+        """The pixel positions of two values, or of the ends of the axis."""
+        return (self.start, self.end) if ends is None else (self.at(ends[0]), self.at(ends[1]))
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Numbers along the axis with their labels, of those between its ends."""
+        values: Sequence[Any] | None = self.axis.at
+        if values is not None:
+            texts = self.axis.names or [_written(value, self.axis.form) for value in values]
+            pairs = [(self.number(value), text) for value, text in zip(values, texts, strict=True)]
+        elif self.names:
+            pairs = [(float(number), name) for number, name in enumerate(self.names)]
+        else:
+            pairs = [(number, _written(number, self.axis.form)) for number in self._round_numbers()]
+        low, high = sorted((self.low, self.high))
+        room = 1e-6 * (high - low)
+        return [(number, text) for number, text in pairs if low - room <= number <= high + room]
+
+    def _round_numbers(self) -> list[float]:
+        """Round numbers between the ends."""
+        low, high = sorted((self.low, self.high))
+        step = self.axis.every
+        if not step:
+            rough = (high - low) / max(1, self.axis.most or TICKS)
+            power = 10.0 ** math.floor(math.log10(rough))
+            step = next(step * power for step in NICE if step * power >= rough * (1 - 1e-9))
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        return [round(i * step, 10) for i in range(first, last + 1)]
+
+
+def scale(chart: Chart, number: int, letter: Letter) -> Scale:
+    """The horizontal or vertical axis of a plot, as long as what is drawn along it needs. If the ends would be equal,
+    they are set one apart."""
+    axis = getattr(chart.plots[number], letter)
+    plots = {number, *(i for i, plot in enumerate(chart.plots) if letter == "x" and plot.x.same_as == number)}
+    plots |= {axis.same_as} if axis.same_as is not None else set()
+    series = [one for one in chart.series if one.plot in plots]
+    values = [value for one in series for value in one.along(letter)]
+    names = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
+    has_room = any(one.takes_room(letter) for one in series)
+    from_zero = axis.from_zero or any(isinstance(one, Bars) and not one.takes_room(letter) for one in series)
+    low, high = axis.range or ((-0.5, len(names) - 0.5) if names else _ends(axis, values, has_room, from_zero))
+    return Scale(axis, *((high, low) if axis.is_reversed else (low, high)), names)
+
+
+def _ends(axis: Axis, values: Sequence[Any], has_room: bool, from_zero: bool) -> tuple[float, float]:
+    numbers = np.array([value for value in values if value is not None], float)
+    numbers = numbers[np.isfinite(numbers)]
+    if axis.is_log:
+        numbers = np.log10(numbers[numbers > 0])
+    low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
+    if from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    if has_room:
+        return low - 0.5, high + 0.5
+    edge = EDGE * (high - low)
+    return (low if from_zero and low == 0 else low - edge), (high if from_zero and high == 0 else high + edge)
+
+
+def _written(value: float, form: str | None) -> str:
+    text = f"{value:{form}}" if form else f"{value:,.10f}".rstrip("0").rstrip(".")
+    return text.replace("-", MINUS)
+
+
+CORNERS = 20  # of the polygon that is drawn as a circle
+DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dot": (2, 3), "dash": (8, 4)}  # in line widths
+AT_BARS = 11  # the size of letters at the ends of bars
+
+
+class PlotPlace(NamedTuple):
+    """The axes of a plot, and the chart that it is part of."""
+
+    x: Scale
+    y: Scale
+    chart: Chart
+
+
+@singledispatch
+def marks(series: Series, place: PlotPlace) -> Iterator[Mark]:
+    """The marks of a series."""
+    raise TypeError(f"{type(series).__name__} is not a series of a chart")
+
+
+def dashes(name: str, width: float) -> tuple[float, ...]:
+    """The lengths of dashes and gaps of a line."""
+    return tuple(length * max(1.0, width) for length in DASHES[name])
+
+
+def each(value: Any, count: int) -> list[Any]:
+    """One value for each of ``count`` marks; one that is no sequence, or a text, applies to all."""
+    return [value] * count if isinstance(value, str) or np.ndim(value) == 0 else list(value)
+
+
+# ---- Cells ------------------------------------------------------------------------------------------------
+
+
+@marks.register
+def _(cells: Cells, place: PlotPlace) -> Iterator[Mark]:
+    values = np.array(cells.values, float)
+    colours = shaded(cells.scale, (values - cells.low) / (cells.high - cells.low))
+    ys, xs = ([s.place(i - 0.5) for i in range(n + 1)] for s, n in zip((place.y, place.x), values.shape, strict=True))
+    if cells.gap or np.isnan(values).any():
+        yield from _apart(colours, np.isnan(values), xs, ys, cells.gap)
+    else:
+        upright = colours[:: 1 if ys[0] < ys[-1] else -1, :: 1 if xs[0] < xs[-1] else -1]
+        box = (min(xs), min(ys), abs(xs[-1] - xs[0]), abs(ys[-1] - ys[0]))
+        yield CellPicture(*box, np.ascontiguousarray(upright))
+    for (row, column), text in np.ndenumerate(np.array(cells.texts if cells.texts is not None else [[]], object)):
+        ink, at = ink_on(_hexadecimal(colours[row, column])), (place.x.place(column), place.y.place(row))
+        yield from text_marks(str(text), *at, place.chart.letters, ink, "middle")
+
+
+def _apart(colours: Pixels, empty: Any, xs: Sequence[float], ys: Sequence[float], gap: float) -> Iterator[Rect]:
+    for row, column in np.argwhere(~empty).tolist():
+        (x, right), (y, bottom) = sorted(xs[column : column + 2]), sorted(ys[row : row + 2])
+        box = (x + gap / 2, y + gap / 2, max(0.1, right - x - gap), max(0.1, bottom - y - gap))
+        yield Rect(*box, _hexadecimal(colours[row, column]))
+
+
+def _hexadecimal(rgb: Pixels) -> str:
+    return "#" + bytes(rgb.tolist()).hex()
+
+
+def shaded(scale: Sequence[str], shares: Any) -> Pixels:
+    """[…, rgb]: the colours of a scale at shares of its length; shares outside have the colour of the nearer end."""
+    stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in scale], float)
+    at = np.clip(np.nan_to_num(shares), 0, 1) * (len(scale) - 1)
+    channels = [np.rint(np.interp(at, np.arange(len(scale)), stops[:, i])) for i in range(3)]
+    return np.stack(channels, axis=-1).astype(np.uint8)
+
+
+# ---- Bars -------------------------------------------------------------------------------------------------
+
+
+@marks.register
+def _(bars: Bars, place: PlotPlace) -> Iterator[Mark]:
+    along, across = (place.y, place.x) if bars.lies else (place.x, place.y)
+    ends = _feet([one for one in place.chart.series if isinstance(one, Bars) and one.plot == bars.plot], bars, along)
+    feet = [along.number(value) for value in bars.at]
+    room = 1 - place.chart.bar_gap
+    texts = each("" if bars.texts is None else bars.texts, len(feet))
+    for foot, value, colour, text in zip(feet, bars.lengths, each(bars.colours, len(feet)), texts, strict=True):
+        length = across.number(value)
+        if math.isnan(length):
+            continue
+        a, b = sorted(along.place(foot + room * (share - 0.5)) for share in ends)
+        c, d = sorted((across.place(0.0), across.place(length)))
+        box = (c, a, d - c, b - a) if bars.lies else (a, c, b - a, d - c)
+        yield Rect(*box, fill=colour, opacity=bars.opacity)
+        if text:
+            yield from text_marks(text, d + 3, (a + b) / 2, AT_BARS, bars.text_colour or place.chart.theme.ink)
+
+
+def _feet(every: Sequence[Bars], bars: Bars, along: Scale) -> tuple[float, float]:
+    """The part of the room at its positions that a series takes: bars at the same position stand side by side."""
+    feet = [along.number(value) for one in every for value in one.at]
+    if len(set(feet)) == len(feet):
+        return 0, 1
+    number = every.index(bars)
+    return number / len(every), (number + 1) / len(every)
+
+
+# ---- Lines and points -------------------------------------------------------------------------------------
+
+
+def _spots(x: Any, y: Any, place: PlotPlace) -> list[tuple[float, float]]:
+    return [(place.x.at(a), place.y.at(b)) for a, b in zip(x, y, strict=True)]
+
+
+@marks.register
+def _(line: Line, place: PlotPlace) -> Iterator[Mark]:
+    spots = _spots(line.x, line.y, place)
+    for is_drawn, some in groupby(spots, lambda spot: not any(map(math.isnan, spot))):
+        stretch = tuple(some)
+        if is_drawn and len(stretch) > 1:
+            yield Polyline(stretch, None, line.colour, line.width, line.opacity, dashes(line.dash, line.width))
+    if line.point:
+        yield from (_point(spot, line.point, line.colour) for spot in spots if not any(map(math.isnan, spot)))
+
+
+@marks.register
+def _(band: Band, place: PlotPlace) -> Iterator[Mark]:
+    upper, lower = _spots(band.x, band.high, place), _spots(band.x, band.low, place)
+    yield Polyline((*upper, *reversed(lower)), band.colour, opacity=band.opacity)
+
+
+@marks.register
+def _(points: Points, place: PlotPlace) -> Iterator[Mark]:
+    spots = _spots(points.x, points.y, place)
+    drawn = [i for i, spot in enumerate(spots) if not any(map(math.isnan, spot))]
+    rings, inks = each(points.ring, len(spots)), each(points.inks, len(spots))
+    for i in drawn if not points.is_hidden else []:
+        yield _point(spots[i], points.size, points.colour, rings[i], points.ring_colour, points.is_square)
+    for i in drawn if points.texts is not None else []:
+        yield from text_marks(points.texts[i], *spots[i], points.letters, inks[i], "middle")  # type: ignore[index]
+
+
+def _point(
+    at: tuple[float, float], size: float, colour: str, ring: float = 0, ring_colour: str = "", is_square: bool = False
+) -> Polyline:
+    angles = np.arange(CORNERS) * 2 * math.pi / CORNERS
+    corners = [(math.cos(angle), math.sin(angle)) for angle in angles]
+    if is_square:
+        corners = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+    outline = tuple((at[0] + size / 2 * dx, at[1] + size / 2 * dy) for dx, dy in corners)
+    return Polyline(outline, colour, ring_colour if ring else None, float(ring))
+
+
+def frame_mark(frame: Frame, place: PlotPlace) -> Mark:
+    """A frame or a line of a chart."""
+    (x0, x1), (y0, y1) = place.x.span(frame.x), place.y.span(frame.y)
+    if x0 == x1 or y0 == y1:
+        pattern = dashes(frame.dash, frame.width)
+        return Polyline(((x0, y0), (x1, y1)), None, frame.colour, frame.width, frame.opacity, pattern)
+    corners = ((x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0))
+    return Polyline(corners, frame.fill or None, frame.colour, frame.width, frame.opacity)
+
+
+NARROWEST = 620  # the least width in pixels: below it, labels would overlap; as on a phone, where charts scroll
+ROW, SWATCH, SPACE = 20, 22, 18  # pixels in a legend
+SLANT = 50  # rotation of names without room side by side, degrees
+AWAY = 6  # pixels from an axis to its labels, and from these to its title
+LEVELS = 64  # shades of a colour scale
+THICK, BROAD, HANG, ASIDE = 10, 240, 24, 62  # pixels of a colour scale: itself; below it; room at the right
+GRID = 0.25  # opacity of grid lines
+BLOCKS: dict[bool, TextAnchor] = {True: "bottom", False: "top"}  # whether it is above its position
+ANCHORS: dict[str, Anchor] = {"left": "start", "center": "middle", "right": "end"}
+
+
+class Box(NamedTuple):
+    """The area of the plots, in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class Entry(NamedTuple):
+    """One entry of the legend: its series and its position."""
+
+    series: Series
+    x: float
+    row: int
+
+
+def drawing(chart: Chart, size: Size, caption: str, alt: str) -> Drawing:
+    """The chart as marks in points, with the width of ``size``."""
+    wide = float(chart.width or max(NARROWEST, size.pixels))
+    entries = _legend(chart, wide)
+    box, high = _area(chart, wide, entries)
+    places, muted = _places(chart, box), chart.theme.muted
+    drawn = (
+        *(mark for x, y, _ in places for mark in (*_grid(x, y, True, muted), *_grid(y, x, False, muted))),
+        *(mark for series in chart.series for mark in marks(series, places[series.plot])),
+        *(frame_mark(frame, places[frame.plot]) for frame in chart.frames),
+        *(mark for place in places for mark in (*_along_x(place), *_along_y(place))),
+        *_titles(chart, places, box),
+        *_legend_marks(chart, entries, box, high),
+        *(mark for series in chart.series if isinstance(series, Cells) for mark in _colours(series, chart, box, high)),
+    )
+    aside = max(0.0, size.pixels - wide) / 2  # a chart with a fixed width is centred
+    background = None if size.transparent else chart.theme.paper
+    return sheet(
+        Drawing(wide + 2 * aside, high, moved(drawn, aside, 0), background, caption, alt, {"figure": "chart"}), size
+    )
+
+
+# ---- Room -------------------------------------------------------------------------------------------------
+
+
+def _area(chart: Chart, wide: float, entries: Sequence[Entry]) -> tuple[Box, float]:
+    """The area of the plots and the height of the whole: what does not fit into a margin makes the chart higher, or
+    its plots narrower."""
+    margin, inside = chart.margin, chart.height - chart.margin.top - chart.margin.below
+    has_scale = any(isinstance(series, Cells) and series.scale_at == "right" for series in chart.series)
+    of_rows = [_room_beside(scale(chart, i, "y"), chart) for i, plot in enumerate(chart.plots) if plot.across[0] == 0]
+    left = max(margin.left, 0, *of_rows)
+    box = Box(left, 0, wide - margin.right - (ASIDE if has_scale else 0), inside)
+    scales = [place.x for place, plot in zip(_places(chart, box), chart.plots, strict=True) if plot.up[0] < 0.01]
+    below = max(margin.below, *(_room_below(one, chart) for one in scales if not one.axis.is_above), 0)
+    top, rows = margin.top, entries[-1].row + 1 if entries else 0
+    if chart.legend is not None and chart.legend.is_below:
+        below += ROW * max(0, rows - 1)
+    elif chart.legend is not None and rows:
+        top = max(top, ROW * rows + (chart.legend.up - 1) * inside + 4)
+    return Box(left, top, box.right, top + inside), top + inside + below
+
+
+def _places(chart: Chart, box: Box) -> list[PlotPlace]:
+    """The axes of every plot."""
+    places = []
+    for number, plot in enumerate(chart.plots):
+        (a, b), (c, d) = plot.across, plot.up
+        wide, high = box.right - box.left, box.bottom - box.top
+        x = replace(scale(chart, number, "x"), start=box.left + a * wide, end=box.left + b * wide)
+        y = replace(scale(chart, number, "y"), start=box.bottom - c * high, end=box.bottom - d * high)
+        x, y = _squared(x, y) if plot.y.square else (x, y)
+        places.append(PlotPlace(x, y, chart))
+    return places
+
+
+def _squared(x: Scale, y: Scale) -> Iterator[Scale]:
+    """The two axes with units of the same length: the longer one is shortened."""
+    unit = min(abs((one.end - one.start) / (one.high - one.low)) for one in (x, y))
+    for one in (x, y):
+        length = math.copysign(unit * (one.high - one.low), one.end - one.start)
+        share = {"left": 0.0, "top": 1.0}.get(one.axis.toward or "", 0.5)
+        start = one.start + (one.end - one.start - length) * share
+        yield replace(one, start=start, end=start + length)
+
+
+def _room_beside(y: Scale, chart: Chart) -> float:
+    """The pixels that the labels and the title of a vertical axis need."""
+    if not y.axis.is_shown:
+        return 0
+    widest = _widest(y, chart)
+    return (AWAY + widest if widest else 0) + (AWAY + LEADING * chart.letters if y.axis.title else 0)
+
+
+def _room_below(x: Scale, chart: Chart) -> float:
+    """The pixels that the labels and the title of a horizontal axis need."""
+    if not x.axis.is_shown:
+        return 0
+    return AWAY + _height(x, chart) + (AWAY + LEADING * chart.letters if x.axis.title else 0)
+
+
+def _labels(one: Scale) -> list[tuple[float, str]]:
+    """The pixel positions of labels, and their texts."""
+    return [(one.place(number), text) for number, text in one.ticks()] if one.axis.has_labels else []
+
+
+def _size(chart: Chart) -> float:
+    return chart.label_letters or chart.letters
+
+
+def _widest(one: Scale, chart: Chart) -> float:
+    return max((width(text, _size(chart)) for _, text in _labels(one)), default=0.0)
+
+
+def _height(x: Scale, chart: Chart) -> float:
+    """The height of the labels of a horizontal axis."""
+    turn = math.radians(_turn(x, chart))
+    rows = max((len(lines(text)) for _, text in _labels(x)), default=0)
+    return _widest(x, chart) * abs(math.sin(turn)) + rows * LEADING * _size(chart) * math.cos(turn)
+
+
+def _turn(x: Scale, chart: Chart) -> float:
+    """The rotation of the labels of a horizontal axis, in degrees anticlockwise: as set, or a fixed angle if they are
+    crowded."""
+    if x.axis.angle is not None:
+        return -x.axis.angle
+    labels = _labels(x)
+    room = min((b - a for a, b in pairwise(sorted(place for place, _ in labels))), default=math.inf)
+    return SLANT if any(width(text, _size(chart)) > room - 4 for _, text in labels) else 0.0
+
+
+# ---- Axes and titles --------------------------------------------------------------------------------------
+
+
+def _grid(one: Scale, other: Scale, is_across: bool, muted: str) -> Iterator[Mark]:
+    """Lines at the labels, and at zero, as far as the axis has them."""
+    axis = one.axis
+    drawn = {number: (muted, GRID) for number, _ in one.ticks()} if axis.grid else {}
+    if axis.zero and min(one.low, one.high) < 0 < max(one.low, one.high):
+        drawn[0.0] = (axis.zero, 1.0)
+    for number, (colour, opacity) in drawn.items() if axis.is_shown else ():
+        place = one.place(number)
+        ends = ((place, other.start), (place, other.end)) if is_across else ((other.start, place), (other.end, place))
+        yield Polyline(ends, None, colour, 1.0, opacity)
+
+
+def _along_y(place: PlotPlace) -> Iterator[Mark]:
+    """The labels of a vertical axis, and its title."""
+    x, y, chart = place
+    if not y.axis.is_shown:
+        return
+    right = min(x.start, x.end) - AWAY
+    for at, text in _labels(y):
+        yield from text_marks(text, right, at, _size(chart), _ink(chart), "end")
+    if y.axis.title:
+        middle = right - _widest(y, chart) - AWAY - chart.letters / 2
+        yield from text_marks(
+            y.axis.title, middle, (y.start + y.end) / 2, chart.letters, chart.theme.ink, "middle", turn=90
+        )
+
+
+def _along_x(place: PlotPlace) -> Iterator[Mark]:
+    """The labels of a horizontal axis, and its title."""
+    x, y, chart = place
+    if not x.axis.is_shown:
+        return
+    is_above, turn = x.axis.is_above, _turn(x, chart)
+    sign, block = -1 if is_above else 1, BLOCKS[is_above]
+    edge = (min(y.start, y.end) if is_above else max(y.start, y.end)) + sign * AWAY
+    for at, text in _labels(x):
+        if turn:
+            yield from text_marks(text, at, edge, _size(chart), _ink(chart), "start" if is_above else "end", turn=turn)
+        else:
+            yield from text_marks(text, at, edge, _size(chart), _ink(chart), "middle", block)
+    if x.axis.title:
+        far = edge + sign * (_height(x, chart) + AWAY)
+        yield from text_marks(x.axis.title, (x.start + x.end) / 2, far, chart.letters, chart.theme.ink, "middle", block)
+
+
+def _ink(chart: Chart) -> str:
+    return chart.theme.muted if chart.has_faint_labels else chart.theme.ink
+
+
+def _titles(chart: Chart, places: Sequence[PlotPlace], box: Box) -> Iterator[Mark]:
+    """The titles of the chart and of its plots, and the remarks."""
+    size, ink = chart.title_letters or chart.letters, chart.theme.ink
+    if chart.title:
+        yield from text_marks(chart.title, 4, 4, size, ink, "start", "top")
+    for plot, (x, y, _) in zip(chart.plots, places, strict=True):
+        at, anchor = (box.left, "left") if chart.titles_left else ((x.start + x.end) / 2, "center")
+        if plot.title:
+            yield from text_marks(plot.title, at, min(y.start, y.end) - 2, size, ink, ANCHORS[anchor], "bottom")
+    for one in chart.remarks:
+        at = places[0].x.at(one.x) + {"left": 4, "right": -4}.get(one.anchor, 0)
+        yield from text_marks(
+            one.text, at, box.top, one.letters or size, one.colour, ANCHORS[one.anchor], BLOCKS[not one.is_inside]
+        )
+
+
+# ---- Legend and colour scales -----------------------------------------------------------------------------
+
+
+def _legend(chart: Chart, wide: float) -> list[Entry]:
+    """The entries of the legend in rows, from left to right; none if it would have only one, unless the chart wants
+    that."""
+    named = [one for one in chart.series if one.name and one.in_legend is not False]
+    if chart.legend is None or (len(named) < 2 and not any(one.in_legend for one in named)):
+        return []
+    entries, x, row = list[Entry](), chart.margin.left, 0
+    for series in named:
+        room = SWATCH + width(series.name, chart.letters) + SPACE
+        if x > chart.margin.left and x + room > wide:
+            x, row = chart.margin.left, row + 1
+        entries.append(Entry(series, x, row))
+        x += room
+    return entries
+
+
+def _legend_marks(chart: Chart, entries: Sequence[Entry], box: Box, high: float) -> Iterator[Mark]:
+    """The entries of the legend, each after a piece of its line or a square of its colour."""
+    if chart.legend is None or not entries:
+        return
+    rows = entries[-1].row + 1
+    bottom = high if chart.legend.is_below else box.top - (chart.legend.up - 1) * (box.bottom - box.top)
+    for series, x, row in entries:
+        y = bottom + (row - rows + 0.5) * ROW
+        yield _swatch(series, x, y)
+        yield from text_marks(series.name, x + SWATCH, y, chart.letters, chart.theme.ink)
+
+
+def _swatch(series: Series, x: float, y: float) -> Mark:
+    if isinstance(series, Line):
+        look = (series.colour, series.width, series.opacity, dashes(series.dash, series.width))
+        return Polyline(((x, y), (x + SWATCH - 6, y)), None, *look)
+    colour, opacity = (series.colour, 1.0) if isinstance(series, Points) else ("", 1.0)
+    if isinstance(series, Bars):
+        colour, opacity = each(series.colours, 1)[0], series.opacity
+    if isinstance(series, Band):
+        colour, opacity = series.colour, series.opacity
+    return Rect(x + 2, y - 5, 10, 10, colour, opacity=opacity)
+
+
+def _colours(cells: Cells, chart: Chart, box: Box, high: float) -> Iterator[Mark]:
+    """The colour scale of cells with its numbers: at the right or below."""
+    shades = shaded(cells.scale, (np.arange(LEVELS) + 0.5) / LEVELS)
+    values = [(share, f"{cells.low + share * (cells.high - cells.low):.2g}") for share in np.linspace(0, 1, 5)]
+    size, ink = _size(chart), chart.theme.ink
+    if cells.scale_at == "right":
+        yield CellPicture(box.right + 12, box.top, THICK, box.bottom - box.top, shades[::-1, None])
+        for share, text in values:
+            y = box.bottom - share * (box.bottom - box.top)
+            yield from text_marks(text.replace("-", MINUS), box.right + 16 + THICK, y, size, ink)
+    elif cells.scale_at == "below":
+        top = high - HANG - THICK
+        yield CellPicture(box.left, top, BROAD, THICK, shades[None])
+        for share, text in values:
+            yield from text_marks(
+                text.replace("-", MINUS), box.left + share * BROAD, top + THICK + 3, size, ink, "middle", "top"
+            )
+        yield from text_marks(cells.unit, box.left + BROAD + 12, top + THICK / 2, size, ink)

@@ -1,0 +1,240 @@
+"""A chart for a page, drawn by Plotly, which nothing else imports.
+
+Plotly and the libraries that it uses take pandas and pyarrow from ``sys.modules`` without importing them, so they may
+find one that another thread is still importing. This module imports pandas, which imports pyarrow, completely before
+Plotly; a thread that imports this module meanwhile waits until that is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any
+
+import pandas  # noqa: F401 (first, and whole)
+import plotly.graph_objects as go
+
+from mha_viz.figures.charts.chart import Axis, Band, Bars, Cells, Chart, Frame, Line, Points, Series
+from mha_viz.figures.drawing.theme import FONT, rgba
+
+BAR_OF_CELLS: dict[str, dict[str, Any]] = {
+    "right": {"thickness": 9, "outlinewidth": 0, "nticks": 5},
+    "below": {"orientation": "h", "thickness": 10, "lenmode": "pixels", "len": 240, "outlinewidth": 0}
+    | {"x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"},
+}
+CLICKS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "double": {"itemclick": False},
+    "none": {"itemclick": False, "itemdoubleclick": False},
+}
+
+
+def plotly(chart: Chart, larger: float = 1) -> go.Figure:
+    """The chart; everything measured in pixels except the widths of lines is ``larger`` times as large, for readers who
+    sit far away.
+
+    All of it is made at once, and Plotly does not check each property, which would take three times as long:
+    tests/test_orders.py has it check the charts of every page. It checks what is changed afterwards."""
+    chart = replace(chart, width=chart.width and larger * chart.width, height=larger * chart.height)
+    traces = [trace for series in chart.series for trace in _traces(series)]
+    drawn = {"data": traces, "layout": _layout(chart)}
+    figure = go.Figure(drawn if larger == 1 else _larger(drawn, larger), _validate=False)
+    for part in (figure, figure.layout, *figure.data):
+        part._validate = True
+    return figure
+
+
+def _larger(value: Any, by: float, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _larger(one, by, "side" if name == "margin" else key) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_larger(one, by, name) for one in value]
+    return by * value if name in ("size", "standoff", "side") and isinstance(value, int | float) else value
+
+
+def _set(**values: Any) -> dict[str, Any]:
+    """The properties that have a value. Plotly accepts no ranges, and tuples only where it checks them."""
+    return {
+        name: list(value) if isinstance(value, range | tuple) else value
+        for name, value in values.items()
+        if value is not None and not (isinstance(value, dict) and not value)
+    }
+
+
+# ---- Series ---------------------------------------------------------------------------------------------------
+
+
+def _traces(series: Series) -> list[dict[str, Any]]:
+    if isinstance(series, Band):
+        edge = Line(series.x, series.high, series.colour, 0, hover="", in_legend=False, plot=series.plot)
+        low = replace(edge, y=series.low, name=series.name, in_legend=None)
+        filled = {"fill": "tonexty", "fillcolor": rgba(series.colour, series.opacity)}
+        return [*_traces(edge), *({**trace, **filled} for trace in _traces(low))]
+    number = series.plot + 1 if series.plot else ""
+    hover = series.hover if series.hover is None or "<extra>" in series.hover else f"{series.hover}<extra></extra>"
+    common = _set(
+        name=series.name or None, showlegend=series.in_legend, customdata=series.labels, hovertext=series.hints,
+        hovertemplate=hover if series.hover else None, hoverinfo="skip" if series.hover == "" else None,
+        xaxis=f"x{number}", yaxis=f"y{number}",
+    )  # fmt: skip
+    return [_trace(series) | common]
+
+
+@singledispatch
+def _trace(series: Series) -> dict[str, Any]:
+    """The properties of a series that others do not have."""
+    raise TypeError(f"{type(series).__name__} is not a series of a chart")
+
+
+@_trace.register
+def _(cells: Cells) -> dict[str, Any]:
+    key = BAR_OF_CELLS.get(cells.scale_at, {}) | _set(
+        title={"text": cells.unit, "side": "right"} if cells.unit else None
+    )
+    stops = len(cells.scale) - 1
+    return _set(
+        type="heatmap", z=cells.values, zmin=cells.low, zmax=cells.high,
+        colorscale=[[stop / stops, colour] for stop, colour in enumerate(cells.scale)],
+        text=cells.texts, texttemplate="%{text}" if cells.texts is not None else None,
+        xgap=cells.gap or None, ygap=cells.gap or None, showscale=bool(cells.scale_at), colorbar=key,
+    )  # fmt: skip
+
+
+@_trace.register
+def _(bars: Bars) -> dict[str, Any]:
+    texts = {"text": bars.texts, "textposition": "outside", "cliponaxis": False} if bars.texts is not None else {}
+    if bars.text_colour:  # narrow bars keep letters of the same size
+        texts |= {"constraintext": "none", "textfont": {"size": 11, "color": bars.text_colour}}
+    return texts | _set(
+        type="bar", x=bars.along("x"), y=bars.along("y"), orientation="h" if bars.lies else None,
+        marker={"color": bars.colours, "opacity": bars.opacity, "line": {"width": 0}}, legendgroup=bars.group or None,
+        unselected={"marker": {"opacity": bars.opacity}},  # a click does something; the others must not fade
+    )  # fmt: skip
+
+
+@_trace.register
+def _(points: Points) -> dict[str, Any]:
+    ring, shape = _set(width=points.ring, color=points.ring_colour or None), "square" if points.is_square else None
+    opacity = 0 if points.is_hidden else 1
+    look = _set(symbol=shape, size=points.size, color=points.colour or None, opacity=opacity, line=ring)
+    drawn = {"type": "scatter", "x": points.x, "y": points.y, "mode": "markers", "marker": look}
+    if points.texts is None:
+        return drawn | {"unselected": {"marker": {"opacity": opacity}}}
+    font = {"size": points.letters, "color": points.inks}
+    return drawn | {"mode": "markers+text", "text": points.texts, "textfont": font}
+
+
+@_trace.register
+def _(line: Line) -> dict[str, Any]:
+    look = {"color": rgba(line.colour, line.opacity), "width": line.width, "dash": line.dash}
+    return _set(
+        type="scatter", x=line.x, y=line.y, mode="lines+markers" if line.point else "lines", line=look,
+        marker={"size": line.point, "color": line.colour} if line.point else None,
+    )  # fmt: skip
+
+
+# ---- Axes and what is around the plots ------------------------------------------------------------------------
+
+
+def _layout(chart: Chart) -> dict[str, Any]:
+    theme, clear = chart.theme, "rgba(0,0,0,0)"
+    letters = {"color": theme.ink, "size": 13, "family": FONT}
+    hover = {"align": "left", "bgcolor": theme.paper, "bordercolor": theme.muted, "font": letters}
+    has_bars = any(isinstance(series, Bars) for series in chart.series)
+    axes = [axis for number in range(len(chart.plots)) for axis in _axes(chart, number)]
+    left, right, top, below = chart.margin
+    return _set(
+        width=chart.width, height=chart.height, margin={"l": left, "r": right, "t": top, "b": below},
+        paper_bgcolor=clear, plot_bgcolor=clear, font=letters | {"size": chart.letters}, hoverlabel=hover,
+        **dict(axes), bargap=chart.bar_gap if has_bars else None,
+        title={"text": chart.title, "font": {"size": 13}, "x": 0, "y": 0.97} if chart.title else None,
+        shapes=[_frame(frame) for frame in chart.frames] or None,
+        annotations=[*_titles(chart), *_remarks(chart)] or None,
+        showlegend=None if chart.legend else False, legend=_legend(chart), meta=_tokens(chart),
+    )  # fmt: skip
+
+
+def _axes(chart: Chart, number: int) -> list[tuple[str, dict[str, Any]]]:
+    """The two axes of a plot under Plotly's names."""
+    plot, name = chart.plots[number], number + 1 if number else ""
+    x, y = (_axis(axis, chart) for axis in plot[:2])
+    if plot.x.same_as is not None:
+        x |= {"matches": f"x{plot.x.same_as + 1}"}
+    x |= {"anchor": f"y{name}", "domain": list(plot.across)}
+    y |= {"anchor": f"x{name}", "domain": list(plot.up), **({"scaleanchor": f"x{name}"} if plot.y.square else {})}
+    return [(f"xaxis{name}", x), (f"yaxis{name}", y)]
+
+
+def _axis(axis: Axis, chart: Chart) -> dict[str, Any]:
+    muted = chart.theme.muted
+    title = _set(text=axis.title or None, standoff=axis.near, font=_set(size=chart.title_letters))
+    labels = _set(size=chart.label_letters, color=muted if chart.has_faint_labels else None)
+    return _set(
+        title=title, tickvals=axis.at, ticktext=axis.names, tickfont=labels, tickformat=axis.form, tickangle=axis.angle,
+        range=axis.range, autorange="reversed" if axis.is_reversed else None, nticks=axis.most, dtick=axis.every,
+        rangemode="tozero" if axis.from_zero else None, side="top" if axis.is_above else None,
+        type="log" if axis.is_log else "category" if axis.has_names else None,
+        showgrid=axis.grid, gridcolor=rgba(muted) if axis.grid else None,
+        zeroline=False if axis.zero == "" else None, zerolinecolor=axis.zero or None,
+        visible=None if axis.is_shown else False, showticklabels=None if axis.has_labels else False,
+        fixedrange=axis.is_fixed or None, constraintoward=axis.toward or None,
+        constrain=None if axis.toward is None else "domain",
+        automargin=bool(axis.tokens) or None,  # words that stand upright on a phone
+    )  # fmt: skip
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    number = frame.plot + 1 if frame.plot else ""
+    (x0, x1), (y0, y1) = frame.x or (0, 1), frame.y or (0, 1)
+    return _set(
+        type="line" if x0 == x1 or y0 == y1 else "rect", x0=x0, x1=x1, y0=y0, y1=y1,
+        xref=f"x{number}" if frame.x else f"x{number} domain", yref=f"y{number}" if frame.y else f"y{number} domain",
+        line={"color": frame.colour, "width": frame.width, "dash": frame.dash},
+        fillcolor=frame.fill or None, opacity=frame.opacity,
+    )  # fmt: skip
+
+
+def _titles(chart: Chart) -> list[dict[str, Any]]:
+    """The titles of plots, above them."""
+    font = _set(size=chart.title_letters)
+    at = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "showarrow": False, **_set(font=font)}
+    side = "left" if chart.titles_left else "center"
+    return [
+        {
+            "text": plot.title,
+            "x": 0 if chart.titles_left else sum(plot.across) / 2,
+            "y": plot.up[1],
+            "xanchor": side,
+            **at,
+        }
+        for plot in chart.plots
+        if plot.title
+    ]
+
+
+def _remarks(chart: Chart) -> list[dict[str, Any]]:
+    at = {"y": 1, "xref": "x", "yref": "paper", "showarrow": False}
+    return [
+        {"text": one.text, "x": one.x, "xanchor": one.anchor, "yanchor": "top" if one.is_inside else "bottom", **at}
+        | _set(font=_set(size=one.letters or chart.title_letters, color=one.colour))
+        for one in chart.remarks
+    ]
+
+
+def _legend(chart: Chart) -> dict[str, Any]:
+    if chart.legend is None:
+        return {}
+    is_below, up, clicks = chart.legend
+    place = {"y": 0, "yref": "container"} if is_below else {"y": up}
+    return {"orientation": "h", "x": 0, "yanchor": "bottom", **place, **CLICKS[clicks]}
+
+
+def _tokens(chart: Chart) -> dict[str, Any] | None:
+    """Which tokens are along which axes, for the browser."""
+    along = {
+        f"{letter}{number + 1 if number else ''}": axis.tokens
+        for number, plot in enumerate(chart.plots)
+        for letter, axis in (("x", plot.x), ("y", plot.y))
+        if axis.tokens is not None
+    }
+    return {"tokens": [int(token) for token in next(iter(along.values()))], "axes": list(along)} if along else None

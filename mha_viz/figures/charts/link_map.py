@@ -1,0 +1,43 @@
+"""The queries and the keys of one head's links in the plane, in the colours of the groups of links."""
+
+from __future__ import annotations
+
+from html import escape
+
+from mha_viz.analysis.link_groups import LinkGroup, LinkGroups
+from mha_viz.figures.charts.chart import Axis, Chart, Legend, Margin, Plot, Points, spans
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.numerals import percent, weight
+
+COLOURED = 8  # groups; smaller ones are drawn together
+SIDES = ("Queries", "Keys")
+LONGEST = 44  # characters of a name in the legend
+
+
+def link_map(groups: LinkGroups, theme: Theme, method: str = "pca") -> Chart:
+    """Two plots with common axes: where the links begin, and where they end. ``method``: one of ``groups.points``."""
+    series = []
+    shown = [
+        (escape(short(group)), theme.heads[number], [group]) for number, group in enumerate(groups.groups[:COLOURED])
+    ]
+    rest = list(groups.groups[COLOURED:])
+    if rest:
+        shown.append((f"smaller groups, {percent(sum(group.share for group in rest), 0)}", theme.muted, rest))
+    for name, colour, some in shown:
+        links = [link for group in some for link in group.links]
+        drawn = [groups.links[link] for link in links]
+        hints = [f"{escape(one.pair)}, weight {weight(one.weight)}" for one in drawn]
+        labels = [one.pair for one in drawn]
+        for side, points in enumerate(groups.points[method]):
+            x, y = points[links].T.tolist()
+            words = {"name": name, "in_legend": side == 0, "labels": labels, "hints": hints, "hover": "%{hovertext}"}
+            series.append(Points(x, y, 7, colour, 0.5, theme.paper, plot=side, **words))  # type: ignore[arg-type]
+    axis = Axis(has_labels=False, grid=False, is_fixed=False)
+    plots = [Plot(axis, axis, title, across) for title, across in zip(SIDES, spans([1, 1], 0.04), strict=True)]
+    return Chart(theme, series, plots, height=420, margin=Margin(10, 10, 36, 90), legend=Legend(is_below=True))
+
+
+def short(group: LinkGroup) -> str:
+    """ "44% the token before"; of an unexplained group the commonest pairs of words."""
+    name = f"{percent(group.share, 0)} {group.name}"
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip(' ,')}…"

@@ -1,0 +1,228 @@
+"""Charts of what heads do: the map of roles, and the profile of one head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, Finding
+from mha_viz.analysis.shipped import KINDS, HeadRecipe
+from mha_viz.attention import Head
+from mha_viz.figures.charts.chart import Axis, Bars, Cells, Chart, Frame, Legend, Line, Margin, Plot, Points, Series
+from mha_viz.figures.charts.effects import frame_of, numbered_axis, on_squares
+from mha_viz.figures.drawing.theme import Theme, ink_on
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.glosses import rule_plainly
+from mha_viz.figures.words.role_words import COLOURS, KIND_COLOURS, STATE_WORDS, by_head, described, short
+from mha_viz.numerals import signed
+
+CELL, TOP, LEFT, RIGHT, BOTTOM = (60, 40), 30, 30, 4, 50  # pixels
+LETTERS = 6  # of a role in its cell, so that it fits on a phone
+FOLDED = 70  # characters of a line under the pointer
+BAR = 0.9  # of the width of a cell, for a recipe that explains everything
+FAINTEST = 0.18  # opacity of a role without a gain, or whose head does not beat the strongest simple rule
+SIGNS = {BEATS: ">", EQUALS: "=", BELOW: "<"}  # what a head does to that rule
+
+
+def role_map(
+    findings: Sequence[Finding],
+    every: Sequence[Head],
+    chosen: Head | None,
+    theme: Theme,
+    recipes: Sequence[HeadRecipe] = (),
+) -> Chart:
+    """``every`` head, layers × heads, coloured by the role that people look for most; the larger its gain, the stronger
+    the colour; faint if the head does not beat the strongest simple rule, beside which a sign says what it does. Small
+    squares mark further kinds of roles. The line below a cell is the head's recipe, as far as it explains the head. The
+    label of a cell is the head's name."""
+    roles, recipe_words = by_head(findings), {recipe.head: recipe.words(rule_plainly) for recipe in recipes}
+    shape = every[-1].layer + 1, every[-1].head + 1
+    present = [role for role in COLOURS if any(f.role == role for f in findings)]
+    texts = [_cell(roles.get(head, [])) for head in every]
+    hints = [_hover(head, roles.get(head, []), recipe_words.get(head, "")) for head in every]
+    squares = on_squares(every, texts, 11, [_ink(roles.get(head), theme) for head in every], hints)
+    layers, heads = shape
+    width, height = CELL if heads <= 12 and layers <= 12 else (58, 30)
+    return Chart(
+        theme,
+        [
+            *(series for role in present for series in _of_role(role, roles, shape, theme)),
+            *_bars(recipes, theme),
+            *_key(findings, theme),
+            squares,
+        ],
+        [Plot(numbered_axis("H", heads, True), numbered_axis("L", layers, True))],
+        width=LEFT + max(width, 420 // heads) * heads + RIGHT,  # the legend needs this much
+        height=TOP + height * layers + BOTTOM,
+        margin=Margin(LEFT, RIGHT, TOP, BOTTOM),
+        frames=[frame_of(chosen, (0.5, 0.5), theme.accent, 3)] if chosen is not None else [],
+        label_letters=11,
+        has_faint_labels=True,
+        legend=Legend(is_below=True, clicks="none"),
+    )
+
+
+def _of_role(role: str, roles: dict[Head, list[Finding]], shape: tuple[int, int], theme: Theme) -> tuple[Series, ...]:
+    """The cells whose main role is this one, its square in the legend, and small squares on heads that have it beside
+    another."""
+    shades = np.full(shape, np.nan)
+    for head, findings in roles.items():
+        if findings[0].role == role:
+            shades[head] = strength(findings[0])
+    colour = theme.heads[COLOURS[role]]
+    beside = [head for head, findings in roles.items() if role in {f.role for f in findings} - {findings[0].role}]
+    x = [head.head + 0.4 - 0.13 * list(COLOURS).index(role) for head in beside]
+    y = [head.layer + 0.34 for head in beside]
+    return (
+        Cells(shades, 0, 1, (theme.paper, colour), gap=2, hover=""),
+        Points([None], [None], 12, colour, is_square=True, name=role),
+        Points(x, y, 7, colour, 1, theme.paper, is_square=True, hover="", in_legend=False),
+    )
+
+
+def _key(findings: Sequence[Finding], theme: Theme) -> Iterator[Points]:
+    """What the signs in cells mean, in the legend, where no square stands before them."""
+    for state, sign in SIGNS.items():
+        if any(finding.state == state for finding in findings):
+            yield Points([None], [None], 0, theme.paper, name=f"{escape(sign)} {STATE_WORDS[state]}")
+
+
+def _bars(recipes: Sequence[HeadRecipe], theme: Theme) -> Iterator[Line]:
+    """A line below each cell: what each kind of rule takes of the head's attention, in one order; the rest is
+    empty."""
+    places: dict[str, tuple[list[float | None], list[float | None]]] = {kind: ([], []) for kind in KINDS}
+    for recipe in recipes:
+        at = recipe.head.head - BAR / 2
+        for kind, (x, y) in places.items():
+            share = BAR * recipe.by_kind[kind]
+            x += [at, at + share, None]
+            y += [recipe.head.layer + 0.44] * 2 + [None]
+            at += share
+    for kind, (x, y) in places.items():
+        colour = theme.heads[KIND_COLOURS[kind]] if kind in KIND_COLOURS else theme.muted
+        yield Line(x, y, colour, 4, opacity=1 if kind in KIND_COLOURS else 0.4, hover="", in_legend=False)
+
+
+def strength(finding: Finding) -> float:
+    """How strong the colour of a role is, from 0 to 1: the larger its gain over the simple rules, the stronger."""
+    if finding.is_matched:
+        return FAINTEST
+    return FAINTEST + (1 - FAINTEST) * min(1.0, max(0.0, finding.gain))
+
+
+def _cell(findings: Sequence[Finding]) -> str:
+    """ "case<br>+2", or "case<br>< +2" where the head has a state beside a rule."""
+    if not findings:
+        return "·"
+    more = len({(f.role, short(f)) for f in findings}) - 1
+    name = short(findings[0])
+    cut = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+    below = " ".join(filter(None, (escape(SIGNS.get(findings[0].state, "")), f"+{more}" * bool(more))))
+    return "<br>".join(filter(None, (escape(cut), below)))
+
+
+def _ink(findings: Sequence[Finding] | None, theme: Theme) -> str:
+    """Black or white for text on a coloured cell, whichever reads better."""
+    if not findings:
+        return theme.muted
+    ends = theme.paper, theme.heads[COLOURS[findings[0].role]]
+    empty, full = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends], float)
+    mixed = empty + (full - empty) * strength(findings[0])
+    return ink_on("#" + "".join(f"{round(c):02x}" for c in mixed))
+
+
+def _hover(head: Head, findings: Sequence[Finding], recipe: str) -> str:
+    lines = [f"<b>{both(head)}</b>", *(_folded(described(f)) for f in findings[:4])]
+    if len(findings) > 4:
+        lines.append(f"and {len(findings) - 4} more")
+    return "<br>".join([*lines, *([] if findings else ["no role found"]), *([escape(recipe)] if recipe else [])])
+
+
+def _folded(text: str) -> str:
+    words, lines = escape(text).split(), [""]
+    for word in words:
+        lines = [*lines[:-1], f"{lines[-1]} {word}".strip()] if len(lines[-1]) + len(word) < FOLDED else [*lines, word]
+    return "<br>".join(lines)
+
+
+def offsets(mass: Sequence[float], maxima: Sequence[float], places: Sequence[int], theme: Theme) -> Chart:
+    """Where a head looks: mean weight, and share of the largest weights, at each distance from the token itself."""
+    names = [signed(place) if place else "itself" for place in places]
+    mean = Bars(names, list(mass), theme.heads[0], name="mean weight")
+    largest = Bars(names, list(maxima), theme.heads[1], name="share of the largest weights")
+    return _of_shares([mean, largest], theme, Legend())
+
+
+def shares(names: Sequence[str], values: Sequence[float], theme: Theme) -> Chart:
+    """Shares of a total as bars."""
+    return _of_shares([Bars(list(map(escape, names)), list(values), theme.heads[4])], theme)
+
+
+def _of_shares(bars: Sequence[Bars], theme: Theme, legend: Legend | None = None) -> Chart:
+    plots, margin = (
+        [Plot(Axis(has_names=True), Axis(range=(0, 1), grid=True))],
+        Margin(40, 10, 30 if legend else 10, 30),
+    )
+    return Chart(theme, bars, plots, height=230, margin=margin, letters=12, legend=legend, bar_gap=0.25)
+
+
+def score_curves(table: Any, step: int, title: str, theme: Theme) -> Chart:
+    """The accuracy of every head over the steps of training, with the best at the end emphasised and named, and the
+    baseline. The step axis is logarithmic and shows step + 1, because it has no zero."""
+    last = table[table["step"] == table["step"].max()]
+    best = last.loc[last["accuracy"].idxmax()]
+    strong = Head(int(best["layer"]), int(best["head"]))
+    heads = {Head(int(layer), int(head)): rows for (layer, head), rows in table.groupby(["layer", "head"])}
+    lines = [
+        _course(head, heads[head], head == strong, theme) for head in sorted(heads, key=lambda head: head == strong)
+    ]
+    baseline = float(last["baseline"].iloc[0])
+    x = Axis(is_log=True, grid=True, at=[place + 1 for place in PLACES], names=[f"{place:,}" for place in PLACES])
+    return Chart(
+        theme,
+        lines,
+        [Plot(x, Axis(range=(0, 1.03), form=".0%", grid=True))],
+        height=190,
+        margin=Margin(40, 26, 26, 24),
+        frames=[
+            Frame(None, (baseline, baseline), theme.heads[1], 1, "dot"),
+            Frame((step + 1, step + 1), None, theme.accent, 1),
+        ],
+        title=f"{escape(title)} · <b>{both(strong)}</b>",
+        letters=12,
+    )
+
+
+def _course(head: Head, rows: Any, is_strong: bool, theme: Theme) -> Line:
+    """The accuracy of one head over the steps of training."""
+    steps, name = rows["step"].to_numpy(), both(head)
+    colour, width = (theme.heads[0], 3) if is_strong else (theme.muted, 1)
+    hover = f"step %{{customdata:,}}: %{{y:.0%}}<extra>{name}</extra>"
+    return Line(steps + 1, rows["accuracy"].to_numpy(), colour, width, name=name, labels=steps, hover=hover)
+
+
+PLACES = (0, 10, 30, 100, 300, 1000, 3000, 10000)  # steps of training that are named below the scores
+
+
+def against_rules(
+    names: Sequence[str], score: Sequence[float], rules: Mapping[str, Sequence[float]], theme: Theme
+) -> Chart:
+    """One bar per name for the score of its best head, with a mark for the score of each of the ``rules``."""
+    places, count = list(range(len(names))), len(names)
+    series: list[Series] = [Bars(places, list(score), theme.heads[0], lies=True, name="best head")]
+    for number, (rule, values) in enumerate(rules.items(), 1):
+        series.append(Points(list(values), places, 8, theme.heads[number], is_square=True, name=rule))
+    y = Axis(at=places, names=list(map(escape, names)), range=(count - 0.5, -0.5), grid=False)
+    return Chart(
+        theme,
+        series,
+        [Plot(Axis(range=(0, 1), form=".0%", grid=True), y)],
+        height=70 + 20 * count,
+        margin=Margin(190, 16, 30, 30),
+        letters=12,
+        legend=Legend(),
+        bar_gap=0.35,
+    )

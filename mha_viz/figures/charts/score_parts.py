@@ -1,0 +1,94 @@
+"""Charts of the parts of a score: what counts on the side of the query and on that of the key, and their pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.attention.parts import ScoreParts
+from mha_viz.figures.charts.chart import Axis, Chart, Plot, spans
+from mha_viz.figures.charts.inside import bars_rightward, chart_of, signed_cells
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.numerals import decimal
+
+LISTED = 7  # parts that have a bar
+PAIRED = 12  # parts that have a row or a column
+NAMED = 10  # pairs whose numbers are written
+
+
+def sides(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
+    """What each part of the query, and of the key, adds to the score above its mean over the keys that the query sees;
+    those beyond LISTED together. ``names``: of the parts, as a page writes them."""
+    series, plots = [], []
+    for number, (title, listed_parts) in enumerate(listed(parts, names)):
+        labels, values = [part.name for part in listed_parts], [part.above_mean for part in listed_parts]
+        colours = [signed(value, theme) for value in values]
+        series.append(bars_rightward(np.array(values), colours, [decimal(v) for v in values], digits=3, plot=number))
+        ends, most = (len(labels) - 0.5, -0.5), 1.4 * max(1e-6, *map(abs, values))
+        y = Axis(at=list(range(len(labels))), names=labels, grid=False, range=ends)
+        low = -most if min(values) < 0 else 0
+        x = Axis(is_shown=False, range=(low, most if max(values) > 0 else 0))
+        plots.append(Plot(x, y, title, spans((1, 1), 0.28)[number]))
+    return chart_of(theme, series, plots, 90 + 22 * (LISTED + 1), top=34, left=120)
+
+
+def signed(value: float, theme: Theme) -> str:
+    """The colour of a bar: orange above zero and blue below."""
+    return theme.signed[5] if value > 0 else theme.signed[1]
+
+
+class ListedPart(NamedTuple):
+    """A part of one side, or the rest of them: its name, what it adds to the score, and the mean of that over the keys
+    that the query sees."""
+
+    name: str
+    value: float
+    mean: float
+
+    @property
+    def above_mean(self) -> float:
+        """What it adds above its mean."""
+        return self.value - self.mean
+
+
+def listed(parts: ScoreParts, names: Sequence[str]) -> Iterator[tuple[str, list[ListedPart]]]:
+    """For the query and the key: a title, and the LISTED parts that count most; the rest is one more."""
+    for side, axis in (("query", 1), ("key", 0)):
+        values, means = parts.values.sum(axis), parts.means.sum(axis)
+        order = np.argsort(-abs(values - means), kind="stable")
+        first, rest = order[:LISTED], order[LISTED:]
+        some = [ListedPart(names[at], float(values[at]), float(means[at])) for at in first]
+        others = ListedPart(f"{len(rest)} more", float(values[rest].sum()), float(means[rest].sum()))
+        yield f"by the {side}", [*some, *([others] if len(rest) else [])]
+
+
+def pairs(parts: ScoreParts, names: Sequence[str], theme: Theme) -> Chart:
+    """The pairs of the parts that count most, a row for each of the query's and a column for each of the key's, above
+    their means; the largest NAMED have their numbers in them."""
+    above = parts.above_mean
+    rows, columns = (_first(abs(above).max(axis=axis)) for axis in (1, 0))
+    values = above[np.ix_(rows, columns)].astype(np.float32)
+    least = np.sort(abs(values), axis=None)[-min(NAMED, values.size)]
+    texts = [[decimal(value, 1) if abs(value) >= least else "" for value in row] for row in values]
+    labels = np.array([[f"{names[a]} × {names[b]}: {_beside_mean(parts, a, b)}" for b in columns] for a in rows])
+    hover = "%{customdata}"
+    cells = signed_cells(
+        values, float(abs(values).max()) or 1.0, theme, with_scale=True, texts=texts, labels=labels, hover=hover, gap=1
+    )
+    x, y = (Axis(at=list(range(len(some))), names=[names[at] for at in some], grid=False) for some in (columns, rows))
+    plot = Plot(replace(x, title="key", is_above=True, angle=-60), replace(y, title="query", is_reversed=True))
+    return chart_of(theme, [cells], [plot], 150 + 26 * len(rows), top=120, left=160)
+
+
+def _beside_mean(parts: ScoreParts, a: int, b: int) -> str:
+    """What a pair adds to the score above its mean, and both numbers."""
+    above, value, mean = (decimal(float(of[a, b])) for of in (parts.above_mean, parts.values, parts.means))
+    return f"{above} ({value}, mean {mean})"
+
+
+def _first(sizes: np.ndarray) -> list[int]:
+    """The PAIRED parts with the largest sizes, in the order of the parts."""
+    return sorted(int(at) for at in np.argsort(-sizes, kind="stable")[:PAIRED] if sizes[at] > 0)

@@ -1,0 +1,194 @@
+"""Charts of a training run: what each head looks at, how alike heads are, and how that changes.
+
+Steps are recorded densely at first and sparsely later; curves give every recorded step the same room, so that the
+effect of the first update is visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.figures.charts import chart
+from mha_viz.figures.charts.chart import (
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Chart,
+    Frame,
+    Legend,
+    Margin,
+    Plot,
+    Series,
+    SeriesTexts,
+)
+from mha_viz.figures.drawing.theme import Theme, rgba
+from mha_viz.figures.layout.frames import HeadMatrix
+from mha_viz.numerals import decimal
+
+LABELLED = 8  # the most heads whose cells have room for their numbers
+RELATION_COLOURS = (1, 2)  # indices into Theme.heads
+
+Array = npt.NDArray[Any]
+
+
+class TrainingCurve(NamedTuple):
+    """One curve over the recorded steps. ``colour``: an index into ``Theme.heads``, None for a faint curve."""
+
+    name: str
+    values: Array
+    colour: int | None = None
+    bold: bool = False
+    dash: Literal["solid", "dot", "dash"] = "solid"
+
+
+# ---- Curves over steps ----------------------------------------------------------------------------------
+
+
+def curves(
+    steps: Sequence[int],
+    lines: Sequence[TrainingCurve],
+    at: int,
+    theme: Theme,
+    bounds: tuple[float, float] | None = None,
+    log: bool = False,
+    digits: int = 3,
+) -> Chart:
+    """Curves over the recorded steps; the step in view, number ``at``, is marked."""
+    labelled, faint = _spread(steps), rgba(theme.muted)
+    x = Axis(
+        title="step", near=4, at=labelled, names=[f"{steps[i]:,}" for i in labelled], range=(-0.4, len(steps) - 0.6),
+        grid=False, zero="",
+    )  # fmt: skip
+    y = Axis(grid=True, zero=faint, **(_decades(lines) if log else {"range": bounds, "most": 6}))
+    return Chart(
+        theme,
+        [_curve(line, steps, digits, theme) for line in lines],
+        [Plot(x, y)],
+        height=250,
+        margin=Margin(46, 8, 8, 34),
+        frames=[Frame((at, at), None, theme.accent, 1, "dot")],
+        letters=12,
+        legend=Legend(),
+    )
+
+
+def _curve(line: TrainingCurve, steps: Sequence[int], digits: int, theme: Theme) -> chart.Line:
+    name = escape(line.name)
+    colour, opacity = (theme.muted, 0.55) if line.colour is None else (theme.heads[line.colour % len(theme.heads)], 1)
+    words: SeriesTexts = {"name": name, "in_legend": line.colour is not None, "labels": list(steps)}
+    words["hover"] = f"{name}, step %{{customdata}}: %{{y:.{digits}f}}"
+    width = 3 if line.bold else 1.4
+    return chart.Line(range(len(steps)), line.values, colour, width, line.dash, opacity=opacity, **words)
+
+
+def _decades(lines: Sequence[TrainingCurve]) -> dict[str, Any]:
+    """A logarithmic axis with round numbers: powers of ten, and 2 and 5 if they are few."""
+    values = np.concatenate([line.values for line in lines])
+    values = values[values > 0] if (values > 0).any() else np.ones(1)
+    low, high = np.log10(values.min()), np.log10(values.max())
+    exponents = range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1)
+    marks = [m * 10.0**e for e in exponents for m in ((1,) if high - low > 1.5 else (1, 2, 5))]
+    edge = 0.05 * max(high - low, 0.2)
+    names = [f"{m:.10f}".rstrip("0").rstrip(".") for m in marks]
+    return {"is_log": True, "at": marks, "names": names, "range": (low - edge, high + edge)}
+
+
+def _spread(steps: Sequence[int]) -> list[int]:
+    """The recorded steps that are labelled on the axis: the first two, the last, and some in between."""
+    every = max(1, round((len(steps) - 1) / 6))
+    chosen = {0, 1, *range(every, len(steps) - every // 2 - 1, every), len(steps) - 1}
+    return sorted(i for i in chosen if i < len(steps))
+
+
+# ---- Runs compared --------------------------------------------------------------------------------------
+
+
+def accuracies(
+    names: Sequence[str], shares: Array, labels: Sequence[str], chance: float, theme: Theme, ordered: bool
+) -> Chart:
+    """Accuracy, ``shares`` [training, label], of every training of a result: curves if the trainings are ``ordered``,
+    otherwise bars. ``chance`` is the accuracy of a guess."""
+    folded = [escape(name).replace(" ", "<br>", 1) for name in names]
+    series = list[Series]()
+    for number, label in enumerate(labels):
+        values, colour = shares[:, number], theme.heads[(*RELATION_COLOURS, 0)[number]]
+        words: SeriesTexts = {"name": label, "hover": f"%{{x}}, {label}: %{{y:.1%}}"}
+        of_label = (
+            chart.Line(folded, values, colour, point=9, **words) if ordered else Bars(folded, values, colour, **words)
+        )
+        series.append(of_label)
+    x = Axis(has_names=True, grid=False, angle=0)
+    frames = [Frame(None, (chance, chance), theme.muted, 1, "dot")]
+    return _of_shares(theme, series, x, 300, frames=frames, bar_gap=0.3)
+
+
+def removal_curves(least: Array, most: Array, chance: Array, theme: Theme) -> Chart:
+    """Accuracy while heads are removed: the least important first, the most important first, and in random orders
+    [order, removed + 1] as a mean and a band that contains four fifths of them."""
+    gone = list(range(len(least)))
+    low, high = np.quantile(chance, (0.1, 0.9), axis=0)
+    series: list[Series] = [Band(gone, low, high, theme.muted, name="80% of random orders", hover="")]
+    for values, name, colour in (
+        (chance.mean(axis=0), "at random", theme.muted),
+        (most, "most important first", theme.heads[1]),
+        (least, "least important first", theme.heads[0]),
+    ):
+        hover = f"{name}, %{{x}} removed: %{{y:.1%}}"
+        series.append(chart.Line(gone, values, colour, point=7, name=name, hover=hover))
+    return _of_shares(theme, series, Axis(title="heads removed", near=6, every=1, grid=False, zero=""), 320)
+
+
+def importance_bars(values: Array, order: Array, theme: Theme) -> Chart:
+    """How much the loss would change with each head, in the order in which heads are removed."""
+    colours, lengths = [theme.heads[h % len(theme.heads)] for h in order], [float(values[h]) for h in order]
+    bars = Bars([f"H{h}" for h in order], lengths, colours, hover="%{x}: %{y:.3f}")
+    x = Axis(has_names=True, title="removed, first to last", near=6)
+    plots, margin = [Plot(x, Axis(grid=True, zero=""))], Margin(46, 8, 30, 40)
+    return Chart(theme, [bars], plots, height=320, margin=margin, letters=12, bar_gap=0.3)
+
+
+# ---- One step ------------------------------------------------------------------------------------------
+
+
+def likeness(matrix: HeadMatrix, at: int, theme: Theme) -> Chart:
+    """Every two heads compared at the recorded step number ``at``, in the colours of the player."""
+    values = matrix.values[at].astype(np.float64)
+    names = [f"H{head}" for head in range(len(values))]
+    scale = (theme.ramp if matrix.colours == "share" else theme.signed)[::-1]
+    texts = [[decimal(value) for value in row] for row in values] if len(names) <= LABELLED else None
+    axis = Axis(at=list(range(len(names))), names=names, grid=False)
+    side = 80 + max(260, 30 * len(names))
+    return Chart(
+        theme,
+        [Cells(values, matrix.low, matrix.high, scale, texts, gap=1)],
+        [Plot(replace(axis, is_above=True), replace(axis, is_reversed=True))],
+        width=side,
+        height=side,
+        margin=Margin(40, 40, 40, 40),
+        letters=12,
+    )
+
+
+def gradients(norms: Array, theme: Theme) -> Chart:
+    """The norm of the gradient that arrives at each head, ``norms`` [head]."""
+    names, texts = [f"H{head}" for head in range(len(norms))], [f"{norm:.2g}" for norm in norms]
+    colours = [theme.heads[head % len(theme.heads)] for head in range(len(norms))]
+    bars = Bars(names, [float(norm) for norm in norms], colours, lies=True, texts=texts)
+    plots = [Plot(Axis(from_zero=True, grid=True, title="norm", near=4), Axis(is_reversed=True))]
+    height, margin = 70 + 26 * len(norms), Margin(46, 60, 10, 40)
+    return Chart(theme, [bars], plots, height=height, margin=margin, letters=12, bar_gap=0.3)
+
+
+# ---- Shared ---------------------------------------------------------------------------------------------
+
+
+def _of_shares(theme: Theme, series: Sequence[Series], x: Axis, height: int, **properties: Any) -> Chart:
+    y, margin = Axis(range=(0, 1.04), form=".0%", grid=True, zero=""), Margin(46, 8, 30, 40)
+    return Chart(theme, series, [Plot(x, y)], height, margin, letters=12, legend=Legend(), **properties)

@@ -1,0 +1,73 @@
+"""The name of a figure's file: which heads it shows, and how its text begins."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from mha_viz.attention import Attention, Head
+from mha_viz.figures.layout.caption import fact
+from mha_viz.view.quantities import QUANTITIES
+
+MOST_HEADS = 4  # that a name lists; of more it has their number
+MOST_WORDS, MOST_LETTERS = 4, 24  # of the text
+MOST_READ = 1_000  # characters
+# Letters of the Latin script that no decomposition writes in ASCII.
+_ASCII = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i", "ħ": "h"}
+)
+_WORD = re.compile(r"[^\W_]\S*")  # begins with a letter, not with the accent of one that was left out
+_ACCENTS = re.compile("(?<=[a-z0-9])[\u0300-\u036f]+")
+_APOSTROPHES = re.compile("['’‘ʼ`´]")
+
+
+def file_name(parts: Sequence[str], text: str = "", suffix: str = "") -> str:
+    """Name a file by ``parts``, such as heads, and the first four words of a text, in at most 24 letters:
+    "L3H1_the-animal-didnt-cross.pdf".
+
+    Letters are small, and without accents where that makes them ASCII; those of other scripts stay. Signs are left out,
+    so that the name is no path and can be stored on every system.
+    """
+    return "_".join(filter(None, ("-".join(parts), _begins(text)))) + suffix
+
+
+def of_heads(panels: Sequence[tuple[Attention, Head]], *more: str, between: str = "") -> str:
+    """Name a figure of these heads, with the text of the first: "L3H1-L2H4_the-animal-didnt-cross". ``between`` joins
+    two heads, "minus" for their difference; ``more`` follows them."""
+    (reading, _), *_ = panels
+    names = [fact(attention, head) for attention, head in panels]
+    if len(names) > MOST_HEADS:
+        names = [f"{len(names)}-{_kind(reading)}"]
+    return file_name([f"-{between}-".join(names) if between else "-".join(names), *more], reading.queries.text)
+
+
+def of_all(attention: Attention, drawn: Sequence[Head]) -> str:
+    """Name a figure of every head of a reading, or of those that are ``drawn``."""
+    if len(drawn) < len(attention.every_head()):
+        return of_heads([(attention, head) for head in drawn])
+    return file_name([f"all-{_kind(attention)}"], attention.queries.text)
+
+
+def _kind(attention: Attention) -> str:
+    return "layers" if QUANTITIES[attention.quantity].of_layers else "heads"
+
+
+def _begins(text: str) -> str:
+    """Return the first words of a text, joined by hyphens."""
+    read = _APOSTROPHES.sub("", text[:MOST_READ].lower().translate(_ASCII))
+    letters = _ACCENTS.sub("", "".join(map(_written, read)))
+    first, *others = [unicodedata.normalize("NFC", word) for word in _WORD.findall(letters)[:MOST_WORDS]] or [""]
+    begins = first[:MOST_LETTERS]
+    for word in others:
+        if len(begins) + 1 + len(word) > MOST_LETTERS:
+            break
+        begins += f"-{word}"
+    return begins
+
+
+def _written(character: str) -> str:
+    """A character in ASCII if it has letters or digits there; a letter, mark or digit of another script as it is; a
+    space for anything else."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
+    return plain.lower() or (character if unicodedata.category(character)[0] in "LMN" else " ")

@@ -1,0 +1,61 @@
+"""Writing files: a reading (``write(attention, "heads.npz")``, and opening it again), a figure, the numbers behind a
+figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mha_viz.figures.drawing.marks import Drawing
+from mha_viz.figures.files import formats as _formats  # noqa: F401  (importing registers the formats)
+from mha_viz.figures.files.registry import (
+    check_place,
+    describe,
+    drawing_bytes,
+    drawing_suffixes,
+    stream,
+    suffixes,
+    to_bytes,
+    write,
+    write_bytes,
+    write_drawing,
+    writer,
+)
+from mha_viz.figures.files.saved import load_attention
+from mha_viz.figures.files.shown import Exported, Several, Subtracted, figure_suffixes, shown_bytes, shown_suffixes
+
+__all__ = [
+    "Exported",
+    "Several",
+    "Subtracted",
+    "check_place",
+    "describe",
+    "draw",
+    "drawing_bytes",
+    "drawing_suffixes",
+    "figure_suffixes",
+    "load_attention",
+    "room",
+    "shown_bytes",
+    "shown_suffixes",
+    "stream",
+    "suffixes",
+    "to_bytes",
+    "write",
+    "write_bytes",
+    "write_drawing",
+    "writer",
+]
+
+
+def draw(drawing: Drawing, ax: Any = None) -> Any:
+    """The drawing on matplotlib Axes (``figures.files.axes.draw``; matplotlib is imported in the first call)."""
+    from mha_viz.figures.files.axes import draw as draw_on
+
+    return draw_on(drawing, ax)
+
+
+def room(ax: Any) -> tuple[float, float]:
+    """Width and height of matplotlib Axes, in points (``figures.files.axes.room``)."""
+    from mha_viz.figures.files.axes import room as room_of
+
+    return room_of(ax)

@@ -1,0 +1,107 @@
+"""The files of a published page that reads by itself, but for the model: the page, its scripts and its style.
+
+Its security policy allows scripts, workers and requests of its own place alone, and no script inside the page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from mha_viz.browser.bundle import FOLDER, constant, joined, page_style, style
+from mha_viz.figures.files.page import MADE, Look, PagePart, content, html, main, style_sheet
+from mha_viz.model_names import cite_model
+from mha_viz.numerals import three_digits
+
+MOST_TYPED = 4_000  # characters of a sentence
+OTHERS = 20  # sentences, besides the example, on which the deviation of halves is measured
+_POLICY = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'"
+# Shown where the page's script, which removes it, does not run or is slow to come: browsers run no module of a file.
+_UNSERVED = (
+    "If nothing appears, this page was opened as a file. In its folder, run "
+    "<code>python -m http.server</code>, and open localhost:8000."
+)
+
+
+class Live(NamedTuple):
+    """The sentence field of a page: the model's name and revision, the bytes that are fetched for it, by how much its
+    numbers differ from those of the library where it is stored in halves (else 0), a sentence that is drawn at once,
+    and what is known of the heads over all text."""
+
+    model: str
+    revision: str
+    megabytes: float
+    deviation: float
+    text: str
+    example: PagePart
+    of_heads: Mapping[str, Any]
+
+
+def site(
+    parts: Sequence[PagePart], live: Live, fetched: Mapping[str, bytes], *, title: str, introduction: str, look: Look
+) -> dict[str, bytes]:
+    """The files of the page by their names, with those that are ``fetched`` when somebody types.
+
+    The addresses of all but the page and its service worker change with their content: a browser can keep them.
+    """
+    end = f'{_section(live)}<p class="caption">{MADE} This page contacts no other host and sends nothing.</p>\n'
+    body = main(parts, title, introduction, end)
+    reader = _filled(joined(FOLDER / "live" / "reader.js"), "({})", {name: address(name, fetched) for name in fetched})
+    files = {**fetched, "reader.js": reader}
+    files["page.js"] = _filled(_page_script(), '"reader.js"', address("reader.js", files))
+    sheets = page_style("published") + page_style("live")
+    files["style.css"] = style_sheet("compare", look, sheets, (title, *body)).encode()
+    head = f'<link rel="stylesheet" href="{address("style.css", files)}">'
+    script = f'<script type="module" src="{address("page.js", files)}"></script>'
+    first = ["./", address("page.js", files), address("style.css", files)]
+    stored = {"first": first, "all": [*first, *(address(name, files) for name in (*fetched, "reader.js"))]}
+    source = (FOLDER / "live" / "offline.js").read_text("utf-8")
+    return {
+        **files,
+        "offline.js": _filled(source, "({ first: [], all: [] })", stored),
+        "index.html": html(_POLICY, title, head, body, script),
+    }
+
+
+def address(name: str, files: Mapping[str, bytes]) -> str:
+    """A file's address, another one for another content."""
+    return f"{name}?{hashlib.sha256(files[name]).hexdigest()[:16]}"
+
+
+def _filled(source: str, empty: str, value: object) -> bytes:
+    """A script with what is only known when a page is written."""
+    assert source.count(empty) == 1
+    return source.replace(empty, json.dumps(value)).encode()
+
+
+def _page_script() -> str:
+    compare, explorer, alone, page = (
+        FOLDER / name for name in ("compare/compare.js", "explorer/explorer.js", "alone.js", "live/page.js")
+    )
+    draw = f"await {constant(alone)}.openParts({constant(compare)}.compare);\n"
+    live = f"await {constant(page)}.openLive({constant(explorer)}.explorer, {json.dumps(style('explorer'))})"
+    return f"{joined(compare, explorer, alone, page)}{live}.catch(console.error);\n{draw}"
+
+
+def _section(live: Live) -> str:
+    """The sentence field, and the example below it."""
+    named = cite_model(live.model, live.revision)
+    words = f"{named} reads what you type in this browser: nothing leaves this device. "
+    words += f"The first sentence downloads the model, {live.megabytes:,.0f}\u00a0MB, which then also works offline."
+    if live.deviation:
+        differ = f"weights differ by up to {three_digits(live.deviation)} from full precision"
+        words += f" It is stored in half precision: on the sentence below and {OTHERS} others, {differ}."
+    data = content(live.example.packet, live.example.start, ofHeads=live.of_heads)
+    field = f'<input name="sentence" value="{escape(live.text)}" maxlength="{MOST_TYPED}" autocomplete="off">'
+    return (
+        '<section id="live">\n<h2>Your own sentence</h2>\n'
+        f'<p class="remark">{escape(words)}</p>\n'
+        f"<form><label>Sentence{field}</label><button>Read</button></form>\n"
+        '<p role="status"></p><progress hidden aria-label="The model"></progress>\n'
+        '<div data-live="yes"></div>\n'
+        f'<p class="remark" id="unserved">{_UNSERVED}</p>\n'
+        f'<script type="application/json">{data}</script>\n</section>\n'
+    )

@@ -1,0 +1,336 @@
+"""A drawing as PDF: with embedded fonts, text that can be searched and copied, tags for screen readers, and the same
+bytes for the same drawing.
+
+What reportlab cannot set is drawn as outlines, shaped by HarfBuzz: joined and right-to-left scripts, combining marks,
+and fonts with CFF outlines, which it cannot embed. If the font can be embedded, invisible text is placed over the
+outlines, so that it can still be searched and copied.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from threading import Lock
+from typing import Any
+
+import uharfbuzz
+from PIL import Image
+from reportlab import rl_config
+from reportlab.lib.colors import HexColor
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfbase import pdfmetrics, ttfonts
+from reportlab.pdfbase.ttfonts import TTFError, TTFont
+from reportlab.pdfgen.canvas import Canvas
+
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.font_file import Font, Stroke
+from mha_viz.figures.drawing.fonts import FontRun
+from mha_viz.figures.drawing.marks import CellPicture, Curve, Drawing, Mark, Polyline, Rect, Text
+from mha_viz.figures.files import tags
+from mha_viz.figures.files.svg import EDITABLE, magnified
+from mha_viz.text import clean
+
+INVISIBLE = 3  # a text rendering mode: for search and copying, not drawn
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}  # the share of a text that is before its anchor
+Transform = tuple[float, float, float, float, float, float]  # x' = ax + cy + e, y' = bx + dy + f
+
+_ONE_AT_A_TIME = Lock()  # reportlab keeps the fonts of all files, and their subsets, globally
+
+
+def pdf(drawing: Drawing) -> bytes:
+    """The bytes of a PDF file of one page."""
+    with _ONE_AT_A_TIME:
+        before = rl_config.useA85, ttfonts.makeToUnicodeCMap
+        rl_config.useA85 = 0  # ASCII instead of bytes would be a quarter larger, and slow
+        ttfonts.makeToUnicodeCMap = _characters
+        try:
+            return _pdf(drawing)
+        finally:
+            rl_config.useA85, ttfonts.makeToUnicodeCMap = before
+
+
+def _pdf(drawing: Drawing) -> bytes:
+    buffer = io.BytesIO()
+    size = (drawing.width, drawing.height)
+    first = _embedded(fonts.face(400))  # otherwise every page selects Helvetica, which is not inside the file
+    about = {"lang": tags.LANGUAGE, "pdfVersion": tags.VERSION}
+    canvas = Canvas(buffer, pagesize=size, invariant=1, pageCompression=1, initialFontName=first, **about)
+    canvas.setViewerPreference("DisplayDocTitle", "true")
+    canvas.setTitle(clean(drawing.alt)[:200])
+    canvas.setAuthor("mha_viz")
+    canvas.setSubject(clean(drawing.full_caption))
+    canvas.setCreator("mha_viz")
+    canvas.setKeywords([clean(f"{name}: {value}") for name, value in drawing.about.items()])
+    if drawing.background:
+        with tags.artifact(canvas):
+            canvas.setFillColor(HexColor(drawing.background))
+            canvas.rect(0, 0, *size, stroke=0, fill=1)
+    with tags.figure(canvas):
+        for mark in drawing.marks:
+            _draw(canvas, mark, drawing.height)
+    canvas.showPage()
+    tags.add_tags(canvas, drawing)
+    canvas.save()
+    return buffer.getvalue()
+
+
+def _draw(canvas: Any, mark: Mark, height: float) -> None:
+    """Draw one mark; PDF counts upward from the lower edge."""
+    if isinstance(mark, Text):
+        _text(canvas, mark, height)
+    elif isinstance(mark, Curve):
+        (a, b, c, d) = ((x, height - y) for x, y in mark.points)
+        _stroke(canvas, mark.colour, mark.opacity, mark.width)
+        if mark.dash:
+            canvas.setDash(list(mark.dash))
+        canvas.bezier(*a, *b, *c, *d)
+        if mark.dash:
+            canvas.setDash()
+    elif isinstance(mark, Polyline):
+        _polyline(canvas, mark, height)
+    elif isinstance(mark, Rect):
+        _rectangle(canvas, mark, height)
+    elif mark.pixels.shape[0] * mark.pixels.shape[1] <= EDITABLE:
+        _cells(canvas, mark, height)
+    else:
+        picture = ImageReader(Image.fromarray(magnified(mark.pixels)))
+        canvas.drawImage(picture, mark.x, height - mark.y - mark.height, mark.width, mark.height)
+
+
+def _polyline(canvas: Any, mark: Polyline, height: float) -> None:
+    path = canvas.beginPath()
+    for number, (x, y) in enumerate(mark.points):
+        (path.lineTo if number else path.moveTo)(x, height - y)
+    if mark.fill:
+        path.close()
+        _fill(canvas, mark.fill, mark.opacity)
+    if mark.stroke:
+        _stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
+    canvas.setDash(list(mark.dash))
+    canvas.setLineJoin(1)
+    canvas.drawPath(path, stroke=int(bool(mark.stroke)), fill=int(bool(mark.fill)))
+    canvas.setLineJoin(0)
+    canvas.setDash()
+
+
+def _rectangle(canvas: Any, mark: Rect, height: float) -> None:
+    if mark.fill:
+        _fill(canvas, mark.fill, mark.opacity)
+    if mark.stroke:
+        _stroke(canvas, mark.stroke, mark.opacity, mark.stroke_width)
+    at = (mark.x, height - mark.y - mark.height, mark.width, mark.height)
+    canvas.rect(*at, stroke=int(bool(mark.stroke)), fill=int(bool(mark.fill)))
+
+
+def _fill(canvas: Any, colour: str, opacity: float) -> None:
+    canvas.setFillColor(HexColor(colour))
+    canvas.setFillAlpha(opacity)  # after the colour, which sets an opacity
+
+
+def _stroke(canvas: Any, colour: str, opacity: float, width: float) -> None:
+    canvas.setStrokeColor(HexColor(colour))
+    canvas.setStrokeAlpha(opacity)
+    canvas.setLineWidth(width)
+
+
+def _cells(canvas: Any, mark: CellPicture, height: float) -> None:
+    """One rectangle per cell, each slightly larger than its cell, because viewers would otherwise show gaps between
+    them."""
+    rows, cols = mark.pixels.shape[:2]
+    wide, high = mark.width / cols, mark.height / rows
+    canvas.setFillAlpha(1)
+    for r, row in enumerate(mark.pixels.tolist()):
+        y = height - mark.y - (r + 1) * high
+        for c, colour in enumerate(row):
+            canvas.setFillColorRGB(*(value / 255 for value in colour))
+            more = 0.05 if c + 1 < cols else 0.0
+            canvas.rect(mark.x + c * wide, y, wide + more, high + (0.05 if r else 0.0), stroke=0, fill=1)
+
+
+# ---- Text -----------------------------------------------------------------------------------------------
+
+
+def _text(canvas: Any, mark: Text, height: float) -> None:
+    runs = fonts.placed(mark.text, mark.weight)
+    widths = [_width(run, mark) for run in runs]
+    first = next((run.font for run in runs if run.font), fonts.face(mark.weight))
+    cos, sin = math.cos(math.radians(mark.turn)), math.sin(math.radians(mark.turn))
+    along, up = -sum(widths) * BEFORE[mark.anchor], -first.middle * mark.size
+    _fill(canvas, mark.colour, mark.opacity)
+    for run, width in zip(runs, widths, strict=True):
+        x, y = mark.x + along * cos - up * sin, height - mark.y + along * sin + up * cos
+        _run(canvas, run, (cos, sin, -sin, cos, x, y), width, mark)
+        along += width
+
+
+def _width(run: FontRun, mark: Text) -> float:
+    """The width of a run; joined or stacked letters have another width than single ones."""
+    if run.font is None or _is_plain(run):
+        return fonts.width(run.text, mark.size, mark.weight)
+    return float(sum(p.x_advance for p in _shaped(run).glyph_positions)) * mark.size / run.font.em
+
+
+def _run(canvas: Any, run: FontRun, matrix: Transform, width: float, mark: Text) -> None:
+    if run.font is None:  # boxes for characters that no font has, as in all formats
+        canvas.saveState()
+        canvas.transform(*matrix)
+        _stroke(canvas, mark.colour, mark.opacity, mark.size / 20)
+        side = mark.size * fonts.BOX
+        for i in range(sum(fonts.width(character, 1) > 0 for character in run.text)):  # as many as were measured
+            canvas.rect(i * side + side * 0.1, 0, side * 0.8, mark.size * 0.7, stroke=1, fill=0)
+        canvas.restoreState()
+        return
+    name = _embedded(run.font) if run.font.outlines == "glyf" else None
+    if name is not None and _is_plain(run):
+        _letters(canvas, run.text, name, matrix, mark.size)
+        return
+    _outlines(canvas, run, matrix, mark.size)
+    if name is not None:
+        text = run.text[::-1] if run.leftward else run.text  # in visual order: PDF viewers reverse it
+        _letters(canvas, text, name, matrix, mark.size, width)
+
+
+def _letters(canvas: Any, text: str, name: str, matrix: Transform, size: float, width: float | None = None) -> None:
+    """Text as text; with a ``width`` it is invisible, and as wide as the outlines below it."""
+    seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    line = canvas.beginText()
+    line.setTextTransform(*matrix)
+    line.setFont(name, size)
+    if width is not None:
+        natural = pdfmetrics.stringWidth(seen, name, size)
+        line.setHorizScale(100 * width / natural if width and natural else 100)
+        line.setTextRenderMode(INVISIBLE)
+    line.textOut(seen)
+    if width is not None:  # both outlive the text object
+        line.setHorizScale(100)
+        line.setTextRenderMode(0)
+    canvas.drawText(line)
+
+
+def _characters(name: str, subset: Sequence[int]) -> str:
+    """The table that maps each glyph of a font to its character. reportlab's own is wrong beyond U+FFFF: a character is
+    UTF-16, in four or eight hexadecimal digits."""
+    lines = [f"<{i:02X}> <{chr(code).encode('utf-16-be', 'replace').hex().upper()}>" for i, code in enumerate(subset)]
+    return "\n".join(
+        [
+            "/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n/CIDSystemInfo",
+            f"<< /Registry ({name})\n/Ordering ({name})\n/Supplement 0\n>> def",
+            f"/CMapName /{name} def\n/CMapType 2 def",
+            f"1 begincodespacerange\n<00> <{len(subset) - 1:02X}>\nendcodespacerange",
+            *(f"{len(part)} beginbfchar\n" + "\n".join(part) + "\nendbfchar" for part in _parts(lines, 100)),
+            "endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend",
+        ]
+    )
+
+
+def _parts(lines: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    """Parts of at most ``most`` lines each, the limit for one section of such a table."""
+    return (lines[i : i + most] for i in range(0, len(lines), most))
+
+
+def _is_plain(run: FontRun) -> bool:
+    """Whether each letter has one shape, from left to right, and nothing is joined, reordered or stacked."""
+    return not run.leftward and (run.text.isascii() or _stands_alone(run.text))
+
+
+@lru_cache(maxsize=10_000)
+def _stands_alone(text: str) -> bool:
+    return not any(unicodedata.category(c)[0] == "M" or _joins(c) for c in text)
+
+
+def _joins(character: str) -> bool:
+    """True in the blocks of Indic and South-East Asian scripts, whose letters change with their neighbours."""
+    return (
+        0x0900 <= ord(character) <= 0x0DFF or 0x0E00 <= ord(character) <= 0x109F or 0x1780 <= ord(character) <= 0x17FF
+    )
+
+
+@cache
+def _embedded(font: Font) -> str | None:
+    """The font's name in reportlab, which embeds the used glyphs; None if it cannot read the file."""
+    name = f"{font.path}#{font.number}"
+    try:
+        pdfmetrics.registerFont(TTFont(name, font.path, subfontIndex=font.number, shapable=False))
+    except TTFError:
+        return None
+    return name
+
+
+@cache
+def _shaper(font: Font) -> Any:
+    face = uharfbuzz.Face(uharfbuzz.Blob.from_file_path(font.path), font.number)
+    return uharfbuzz.Font(face)
+
+
+@lru_cache(maxsize=2_000)
+def _shaped(run: FontRun) -> Any:
+    """Glyphs and their positions, from left to right."""
+    buffer = uharfbuzz.Buffer()
+    buffer.add_str(run.text)
+    buffer.guess_segment_properties()
+    buffer.direction = "rtl" if run.leftward else "ltr"
+    uharfbuzz.shape(_shaper(run.font or fonts.face(400)), buffer)
+    return buffer
+
+
+def _outlines(canvas: Any, run: FontRun, matrix: Transform, size: float) -> None:
+    """The run's glyphs, shaped, as filled shapes."""
+    font = run.font or fonts.face(400)
+    buffer = _shaped(run)
+    a, b, c, d = (size / font.em * value for value in matrix[:4])
+    e, f = matrix[4:]
+    path = canvas.beginPath()
+    pen_x = 0
+    for info, position in zip(buffer.glyph_infos, buffer.glyph_positions, strict=True):
+        x, y = pen_x + position.x_offset, position.y_offset
+        _trace(path, font.shape(info.codepoint), (a, b, c, d, e + a * x + c * y, f + b * x + d * y))
+        pen_x += position.x_advance
+    canvas.drawPath(path, stroke=0, fill=1, fillMode=1)
+
+
+def _trace(path: Any, strokes: Sequence[Stroke], matrix: Transform) -> None:
+    """A glyph's strokes as a PDF path; quadratic curves become cubic ones."""
+    a, b, c, d, e, f = matrix
+
+    def place(point: Any) -> tuple[float, float]:
+        return a * point[0] + c * point[1] + e, b * point[0] + d * point[1] + f
+
+    here = (0.0, 0.0)
+    for kind, points in strokes:
+        if kind == "moveTo":
+            here = place(points[0])
+            path.moveTo(*here)
+        elif kind == "lineTo":
+            here = place(points[0])
+            path.lineTo(*here)
+        elif kind == "curveTo":
+            first, second, here = (place(point) for point in points)
+            path.curveTo(*first, *second, *here)
+        elif kind == "qCurveTo":
+            here = _quadratic(path, here, [None if p is None else place(p) for p in points])
+        else:
+            path.close()
+
+
+def _quadratic(path: Any, here: tuple[float, float], points: list[Any]) -> tuple[float, float]:
+    """A TrueType chain of off-curve points, whose on-curve points in between are implied."""
+    if points[-1] is None:  # a contour without on-curve points
+        points = points[:-1]
+        first = _between(points[-1], points[0])
+        path.moveTo(*first)
+        here, points = first, [*points, first]
+    *offs, end = points
+    for i, off in enumerate(offs):
+        to = end if i + 1 == len(offs) else _between(off, offs[i + 1])
+        a = (here[0] + (off[0] - here[0]) * 2 / 3, here[1] + (off[1] - here[1]) * 2 / 3)
+        b = (to[0] + (off[0] - to[0]) * 2 / 3, to[1] + (off[1] - to[1]) * 2 / 3)
+        path.curveTo(*a, *b, *to)
+        here = to
+    return here
+
+
+def _between(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2

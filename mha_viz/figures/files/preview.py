@@ -1,0 +1,44 @@
+"""An SVG that looks the same everywhere: it contains the letters that it needs, because a browser that shows it as an
+image loads nothing else.
+
+The SVG for download contains no font: drawing programs do not read fonts from there, and it would be ten times as
+large.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as Tree
+
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.font_file import Font
+from mha_viz.figures.drawing.marks import Drawing, Text
+from mha_viz.figures.files.letters import rule
+from mha_viz.figures.files.svg import SVG, svg
+
+
+def preview(drawing: Drawing) -> bytes:
+    """The bytes of an SVG that contains the fonts of its texts."""
+    root = Tree.fromstring(svg(drawing))
+    style = Tree.Element(f"{{{SVG}}}style")
+    style.text = "".join(_rule(font, weight, letters) for (font, weight), letters in _letters(drawing).items())
+    root.insert(0, style)
+    written: bytes = Tree.tostring(root, "utf-8")
+    return written
+
+
+def _letters(drawing: Drawing) -> dict[tuple[Font, int], frozenset[str]]:
+    """The characters used in each font and strength."""
+    letters: dict[tuple[Font, int], frozenset[str]] = {}
+    for mark in drawing.marks:
+        if isinstance(mark, Text):
+            for run in fonts.runs(mark.text, mark.weight):
+                if run.font is not None:
+                    key = (run.font, mark.weight)
+                    letters[key] = letters.get(key, frozenset()) | frozenset(run.text)
+    return letters
+
+
+def _rule(font: Font, weight: int, letters: frozenset[str]) -> str:
+    if font == fonts.face(weight):
+        return rule("Source Sans 3", font, weight, letters)
+    return rule(font.family.replace("'", ""), font, weight, letters)

@@ -1,0 +1,162 @@
+"""Suffix → the function that writes that format, for readings and for drawings; all files are written to disk here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO, TypeVar
+
+from mha_viz.attention import Attention
+from mha_viz.errors import PATH, ExportError, check_kind
+from mha_viz.figures.drawing.marks import Drawing
+from mha_viz.files import whole_file
+
+F = TypeVar("F")
+Writer = Callable[[Attention, BinaryIO], None]
+
+_WRITERS: dict[str, Writer] = {}
+PLACE_REMEDY = "Choose a folder that exists, is writable and has room."
+
+
+def writer(suffix: str) -> Callable[[Writer], Writer]:
+    """A decorator that registers a function for files that end in ``suffix``, as in ``@writer(".npz")``."""
+
+    def register(function: Writer) -> Writer:
+        if suffix in _WRITERS:
+            raise ValueError(f"Two functions write {suffix}: {_WRITERS[suffix].__name__}, {function.__name__}.")
+        _WRITERS[suffix] = function
+        return function
+
+    return register
+
+
+def suffixes() -> tuple[str, ...]:
+    """Every suffix that can be written, in the order of registration."""
+    return tuple(_WRITERS)
+
+
+def describe(suffix: str) -> str:
+    """What a format contains: the first line of its writer's docstring. Raises ExportError."""
+    return (_writer(suffix).__doc__ or "").partition("\n")[0]
+
+
+def write(attention: Attention, path: str | os.PathLike[str], suffix: str | None = None) -> Path:
+    """Write ``path`` in the format of its suffix, or of ``suffix``, and return the path.
+
+    An existing file is replaced atomically.
+
+    The bytes are first written to a temporary file beside it, so that a full disk or Ctrl-C leaves the old file
+    unchanged. Raises ExportError for an unknown suffix or a place that cannot be written.
+    """
+    check_kind(path, *PATH)
+    write_format = _writer(Path(path).suffix if suffix is None else suffix)
+    return _onto_disk(path, lambda file: write_format(attention, file))
+
+
+def write_bytes(path: str | os.PathLike[str], make: Callable[[], bytes]) -> Path:
+    """The same for the bytes of ``make``: a picture, a page. Nothing is written if it raises."""
+    made = make()
+    return _onto_disk(path, lambda file: file.write(made))
+
+
+def _onto_disk(path: str | os.PathLike[str], write_to: Callable[[BinaryIO], object]) -> Path:
+    place = Path(path)
+    try:
+        target = place.resolve()
+        _check_no_folder(target)
+        with whole_file(target) as file:
+            write_to(file)
+    except (OSError, ValueError, RuntimeError) as error:  # ValueError: NUL in the name; RuntimeError: a link loop
+        raise ExportError(_reason(place, error), PLACE_REMEDY) from error
+    return place
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Raise ExportError unless a file can be written at ``path``; no file is left there."""
+    place = Path(path)
+    try:
+        target = place.resolve()
+        _check_no_folder(target)
+        with TemporaryFile(dir=target.parent), suppress(FileNotFoundError):
+            target.lstat()  # raises if the name is too long
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ExportError(_reason(place, error), PLACE_REMEDY) from error
+
+
+def stream(attention: Attention, suffix: str, file: BinaryIO) -> None:
+    """Write the same bytes to an open file. Raises ExportError for an unknown suffix."""
+    _writer(suffix)(attention, file)
+
+
+def to_bytes(attention: Attention, suffix: str) -> bytes:
+    """The same file in memory, for a download button. Raises ExportError for an unknown suffix."""
+    buffer = BytesIO()
+    stream(attention, suffix, buffer)
+    return buffer.getvalue()
+
+
+def _writer(suffix: str) -> Writer:
+    return _of_suffix(_WRITERS, suffix, "file format that can be written")
+
+
+def _of_suffix(writers: Mapping[str, F], suffix: str, kind: str) -> F:
+    if suffix.lower() not in writers:
+        given = f"“{suffix[:40]}” is not a {kind}." if suffix else "The file has no suffix."
+        raise ExportError(given, f"Use one of {', '.join(writers)}.")
+    return writers[suffix.lower()]
+
+
+def _check_no_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(0, "it is a folder")
+
+
+def _reason(path: Path, error: Exception) -> str:
+    """The reason on one line, whatever characters the name contains."""
+    what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    name = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
+    return f"{name[:200]} cannot be written: {what[:1].lower()}{what[1:]}."
+
+
+# ---- Drawings -------------------------------------------------------------------------------------------------
+
+
+def _svg(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.figures.files.svg import svg
+
+    return svg(drawing)
+
+
+def _pdf(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.figures.files.pdf import pdf
+
+    return pdf(drawing)
+
+
+def _png(drawing: Drawing, dpi: int) -> bytes:
+    from mha_viz.figures.files.png import png
+
+    return png(drawing, dpi)
+
+
+# A writer's libraries are imported when it is first used.
+_DRAWN: dict[str, Callable[[Drawing, int], bytes]] = {".svg": _svg, ".pdf": _pdf, ".png": _png}
+
+
+def drawing_suffixes() -> tuple[str, ...]:
+    """Every suffix that a drawing can be written as."""
+    return tuple(_DRAWN)
+
+
+def drawing_bytes(drawing: Drawing, suffix: str, dpi: int = 300) -> bytes:
+    """The file in memory; ``dpi`` applies to .png. Raises ExportError for an unknown suffix."""
+    return _of_suffix(_DRAWN, suffix, "figure format")(drawing, dpi)
+
+
+def write_drawing(drawing: Drawing, path: str | os.PathLike[str], dpi: int = 300) -> Path:
+    """Write ``path`` in the format of its suffix; an existing file is replaced atomically. Raises ExportError."""
+    return write_bytes(path, lambda: drawing_bytes(drawing, Path(path).suffix, dpi))

@@ -1,0 +1,221 @@
+"""Saved readings are opened again: equal to the saved ones, with their history and the same key.
+
+A file from ``Attention.save`` contains, besides the fields for other programs, ``reading``: JSON with everything about
+the reading except its numbers, and a digest of both. Nothing in a file is run or unpickled. Memory is allocated for the
+actual content of a file and not for the size that it declares: its arrays are uncompressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_STORED, ZipFile
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import safe_open
+
+from mha_viz.attention import Attention, Weights, steps, tensors
+from mha_viz.attention.numbers import name_array
+from mha_viz.errors import ExportError, MhaVizError, OpenError, shorten_value
+from mha_viz.model_names import ModelName, display_name_of
+from mha_viz.text import TokenizedText, parse_text
+from mha_viz.view.quantities import QUANTITIES
+
+VERSION = 4
+VERSIONS = (2, 3, VERSION)  # that can be opened: until 2, steps are text; until 3, any numbers are called weights
+LARGEST = 1 << 35  # the largest file in bytes: 32 GiB
+LARGEST_HEADING = 1 << 26  # the most bytes of the JSON
+LONGEST_NAME = 100_000  # the most characters of a model's name, a revision, a step
+MEMBERS = 100  # the most arrays in one file; a reading has some twenty
+SUFFIXES = (".npz", ".safetensors")
+FIELDS = {"version", "model", "display_name", "revision", "quantity", "made", "queries", "keys", "digest"}
+
+_AGAIN = "Save the reading again."
+
+
+def heading(attention: Attention) -> str:
+    """Everything about a reading except its numbers, as JSON in ASCII, with a digest of both. Raises ExportError for a
+    reading that could not be opened again: one with a text made by hand whose tokens are outside it."""
+    fields: dict[str, Any] = {"version": VERSION}
+    fields |= {name: getattr(attention, name) for name in ("model", "revision", "quantity")}
+    fields["display_name"] = display_name_of(attention.model)
+    fields |= {"made": steps.packed(attention.made), "queries": asdict(attention.queries)}
+    fields |= {"keys": asdict(attention.keys) if attention.is_cross else None, "digest": _digest(attention)}
+    written = json.dumps(fields)
+    try:
+        _texts(_fields(written.encode()))
+    except (ValueError, MhaVizError) as error:
+        raise ExportError(
+            f"This reading cannot be saved: {str(error).rstrip('.')}.", "Correct its text, or write .csv or .json."
+        ) from error
+    return written
+
+
+def load_attention(path: str | os.PathLike[str]) -> Attention:
+    """The reading that ``Attention.save`` wrote to a file, .npz or .safetensors: equal to it, with the same key.
+
+    Raises OpenError for a file that does not exist, is damaged, was changed after saving, or is not a saved reading.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise OpenError(f"{shorten_value(path)!r} is not a path.", "Give the path of a file that save() wrote.")
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
+        given = f"“{suffix[:40]}” cannot be opened as a reading." if suffix else f"{_name(file)} has no suffix."
+        raise OpenError(given, f"Open a file that save() wrote as {' or '.join(SUFFIXES)}.")
+    with _in_words(file):
+        _check_size(file)
+        fields, weights, hidden = (_arrays if suffix == ".npz" else _tensors)(file)
+        model, revision, made, quantity = (fields[name] for name in ("model", "revision", "made", "quantity"))
+        model = ModelName(model, fields["display_name"]) if fields["display_name"] else model
+        queries, keys = _texts(fields)
+        attention = Attention(model, revision, queries, weights, hidden, made, keys, quantity)
+        if _digest(attention) != fields["digest"]:
+            raise OpenError("The file was changed after it was saved: its numbers or words have changed.", _AGAIN)
+        return attention
+
+
+def _check_size(file: Path) -> None:
+    if not file.exists():
+        raise OpenError(f"{_name(file)} does not exist.", "Give the path of a file that save() wrote.")
+    if not file.is_file():
+        raise OpenError(f"{_name(file)} is not a file.", "Give the path of a file that save() wrote.")
+    if file.stat().st_size > LARGEST:
+        raise OpenError(
+            f"{_name(file)} has {file.stat().st_size:,} bytes.",
+            f"A reading of at most {LARGEST:,} bytes can be opened.",
+        )
+
+
+@contextmanager
+def _in_words(file: Path) -> Iterator[None]:
+    """Turns every error that a damaged or foreign file causes into one that names the file."""
+    try:
+        yield
+    except OpenError:
+        raise
+    except MhaVizError as error:
+        raise OpenError(f"{_name(file)} is damaged: {error.problem}", _AGAIN) from error
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise OpenError(f"{_name(file)} cannot be read: {reason}.", "Check that the file may be read.") from error
+    except (MemoryError, RecursionError) as error:
+        raise OpenError(f"{_name(file)} does not fit into memory.", "Open it on a machine with more.") from error
+    except Exception as error:  # what ZIP files, NumPy, safetensors and JSON raise for what is none of theirs
+        raise OpenError(f"{_name(file)} is damaged, or of another kind than its suffix says.", _AGAIN) from error
+
+
+# ---- Two kinds of files: the heading, weights, hidden --------------------------------------------------------
+
+
+def _arrays(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
+    """The heading, the weights and ``hidden`` of an .npz file."""
+    with ZipFile(file) as archive:
+        names = archive.namelist()
+        if len(names) > MEMBERS or len(set(names)) < len(names):
+            raise ValueError("too many members, or two of one name")
+        if any(member.file_size > file.stat().st_size for member in archive.infolist()):
+            raise ValueError("a member would be larger than the file")
+        if "reading.npy" not in names:
+            raise _foreign(file)
+        fields = _fields(_array(archive, "reading.npy", "|u1").tobytes())
+        return fields, _array(archive, f"{_name_in(fields)}.npy", "<f4"), _array(archive, "hidden.npy", "<f4")
+
+
+def _array(archive: ZipFile, name: str, kind: str) -> npt.NDArray[Any]:
+    """One array, read-only, if the file contains as many bytes as the array's header says."""
+    member = archive.getinfo(name) if name in archive.namelist() else None
+    if member is None or member.compress_type != ZIP_STORED:
+        raise ValueError(f"{name} is missing or compressed")
+    content = archive.read(member)
+    stream = BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError(f"{name} is of a later format")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    numbers = memoryview(content)[stream.tell() :]
+    if dtype != np.dtype(kind) or prod(shape) * dtype.itemsize != len(numbers):
+        raise ValueError(f"{name} holds {dtype} {shape} in {len(numbers)} bytes")
+    return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _tensors(file: Path) -> tuple[dict[str, Any], Weights, Weights]:
+    """The heading, the weights and ``hidden`` of a .safetensors file."""
+    with safe_open(file, framework="numpy") as opened:
+        head = (opened.metadata() or {}).get("reading")
+        if head is None:
+            raise _foreign(file)
+        fields = _fields(head.encode())
+        weights, hidden = (opened.get_tensor(name) for name in (_name_in(fields), "hidden"))
+    for array in (weights, hidden):
+        if array.dtype != np.float32:
+            raise ValueError(f"{array.dtype} is not float32")
+        array.flags.writeable = False
+    return fields, weights, hidden
+
+
+def _name_in(fields: Mapping[str, Any]) -> str:
+    """The name of the weights in a file."""
+    return "weights" if fields["version"] < VERSION else name_array(fields["quantity"], fields["made"])
+
+
+def _foreign(file: Path) -> OpenError:
+    return OpenError(f"{_name(file)} is not a saved reading.", "Open a file that save() of this version wrote.")
+
+
+# ---- The heading -----------------------------------------------------------------------------------------------
+
+
+def _fields(head: bytes) -> dict[str, Any]:
+    """The JSON of a heading, checked. Raises OpenError for a file written by another version, ValueError for other
+    problems."""
+    if len(head) > LARGEST_HEADING:
+        raise ValueError("the heading is too long")
+    fields = json.loads(head)
+    if not isinstance(fields, dict) or type(fields.get("version")) is not int:
+        raise ValueError("not the heading of a reading")
+    if fields["version"] not in VERSIONS:
+        which = "a later" if fields["version"] > VERSION else "an earlier"
+        raise OpenError(f"The file was saved by {which} version of mha_viz.", "Install that version.")
+    if fields["version"] < VERSION:
+        fields["display_name"] = ""
+    if set(fields) != FIELDS or not isinstance(fields["made"], list):
+        raise ValueError("not the heading of a reading")
+    made = fields["made"]
+    fields["made"] = steps.steps_of(map(str, made)) if fields["version"] < 3 else steps.parse(made)
+    texts = ("model", "display_name", "revision", "quantity", "digest")
+    names = (*(fields[name] for name in texts), *fields["made"])
+    if not all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names):
+        raise ValueError("not the names of a reading")
+    if fields["quantity"] not in QUANTITIES:
+        raise OpenError(
+            f"The file holds “{fields['quantity'][:40]}”, a quantity that is not known here.",
+            f"Known: {', '.join(QUANTITIES)}. A later version of mha_viz may know it.",
+        )
+    return fields
+
+
+def _texts(fields: dict[str, Any]) -> tuple[TokenizedText, TokenizedText]:
+    """Queries and keys, the same object for self-attention. Raises TextError."""
+    queries = parse_text(fields["queries"])
+    return queries, queries if fields["keys"] is None else parse_text(fields["keys"])
+
+
+def _digest(attention: Attention) -> str:
+    """The digest of key and numbers, because the key alone does not tell whether the numbers in a file are those of the
+    model."""
+    numbers = tensors.digest(attention.weights) + tensors.digest(attention.hidden)
+    return hashlib.blake2b(attention.key.encode() + numbers, digest_size=16).hexdigest()
+
+
+def _name(file: Path) -> str:
+    """The file's name on one line, whatever characters it contains."""
+    return f"“{(file.name if file.name.isprintable() else ascii(file.name)[1:-1])[:100]}”"

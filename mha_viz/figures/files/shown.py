@@ -1,0 +1,299 @@
+"""The numbers behind a figure as a file: the same heads, units and filters as the picture.
+
+They are a :class:`Shown` for a figure of one reading, :class:`Several` for heads side by side, :class:`Subtracted` for
+a difference, and a :class:`Table` for a chart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from safetensors.numpy import save
+
+from mha_viz.attention import Shown, Weights
+from mha_viz.attention.numbers import name_array, name_numbers
+from mha_viz.attention.steps import in_model
+from mha_viz.errors import ExportError
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.files.formats import CELL, ORIGIN, PLACE, cell, decimals, origin, place
+from mha_viz.figures.files.registry import drawing_suffixes
+from mha_viz.model_names import name_in_column
+from mha_viz.text import clean
+from mha_viz.view.quantities import QUANTITIES
+
+BESIDE = ("panel", "name", "model")
+SUBTRACTED = (*CELL, "first", "second", "difference")
+
+
+class Several(NamedTuple):
+    """The numbers of heads side by side: those of each panel, and the users' names for them, possibly empty."""
+
+    panels: tuple[Shown, ...]
+    names: tuple[str, ...]
+
+
+class Subtracted(NamedTuple):
+    """The numbers of a difference between two heads whose units correspond one to one, named ``rows`` and ``cols``."""
+
+    first: Shown
+    second: Shown
+    rows: tuple[str, ...]
+    cols: tuple[str, ...]
+
+    @property
+    def difference(self) -> Weights:
+        """[row, column]: the second minus the first."""
+        difference: Weights = self.second.weights[0] - self.first.weights[0]
+        return difference
+
+
+Exported = Shown | Several | Subtracted | Table
+ShownWriter = Callable[[Any, BinaryIO], None]
+
+
+def shown_bytes(numbers: Exported, suffix: str) -> bytes:
+    """The numbers in the format that ``suffix`` names: .csv, .npz, .safetensors or .json; those of a chart as .csv or
+    .json. Raises ExportError."""
+    writers = _WRITERS[type(numbers)]
+    if suffix.lower() not in writers:
+        raise ExportError(f"“{suffix[:40]}” is not a format for these numbers.", f"Use one of {', '.join(writers)}.")
+    buffer = BytesIO()
+    writers[suffix.lower()](numbers, buffer)
+    return buffer.getvalue()
+
+
+def _table(shown: Shown, file: BinaryIO) -> None:
+    """One row per number, as :func:`mha_viz.figures.files.formats.table`."""
+    file.write((",".join((*PLACE, name_numbers(shown.quantity, shown.made), *ORIGIN)) + "\n").encode())
+    for line in _lines(shown):
+        file.write(line)
+
+
+def _lines(shown: Shown, before: str = "", empty: tuple[str, str] = ("", "")) -> Iterator[bytes]:
+    """The lines of a table, those of one query at a time, each starting with ``before``; the first has the origin.
+    ``empty``: the cells of other columns of numbers, to the left and to the right of the one that has them."""
+    first, rest = origin(shown)
+    left, right = empty
+    rows, cols = ([cell(clean(text)) for text in side] for side in (shown.rows, shown.cols))
+    keys = [f"{index},{text},{left}" for index, text in zip(shown.col_index, cols, strict=True)]
+    for head, matrix in zip(shown.heads, shown.weights, strict=True):
+        for index, text, row in zip(shown.row_index, rows, matrix, strict=True):
+            start = f"{before}{place(head, shown)},{index},{text},"
+            lines = [f"{start}{key}{w}{right}{rest}\n" for key, w in zip(keys, map(str, row), strict=True)]
+            if lines:
+                lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
+            yield "".join(lines).encode()
+
+
+def _arrays(shown: Shown, file: BinaryIO) -> None:
+    """weights [head, row, column], by the name that ``numbers`` says, hidden [head, row], heads [head, 2], rows, cols,
+    and the properties of the reading."""
+    arrays = {name: np.array(value) for name, value in _heading(shown).items()}
+    arrays |= {"heads": np.array([list(in_model(shown.made, head)) for head in shown.heads], np.int64)}
+    np.savez(file, allow_pickle=False, hidden=shown.hidden, **arrays, **{_array(shown): shown.weights})
+
+
+def _tensors(shown: Shown, file: BinaryIO) -> None:
+    """weights, by the name that ``numbers`` says, and hidden; everything else in the metadata."""
+    heading = _heading(shown) | {"heads": _names(shown)}
+    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in heading.items()}
+    tensors = {_array(shown): np.ascontiguousarray(shown.weights), "hidden": np.ascontiguousarray(shown.hidden)}
+    file.write(save(tensors, metadata))
+
+
+def _tree(shown: Shown, file: BinaryIO) -> None:
+    """One object; weights, by the name that ``numbers`` says, are nested lists [head][row][column]."""
+    heading: dict[str, Any] = _heading(shown) | {"heads": _names(shown)}
+    heading |= {"hidden": [decimals(rows) for rows in shown.hidden]}
+    heading |= {_array(shown): [[decimals(row) for row in matrix] for matrix in shown.weights]}
+    file.write((json.dumps(heading, ensure_ascii=False) + "\n").encode())
+
+
+# ---- Heads side by side ---------------------------------------------------------------------------------
+
+
+def _table_beside(several: Several, file: BinaryIO) -> None:
+    """One long table with a panel column, which counts from 1, and the panel's name and model. Panels whose numbers
+    have different names have different columns for them."""
+    of_panels = [name_numbers(shown.quantity, shown.made) for shown in several.panels]
+    numbers = list(dict.fromkeys(of_panels))
+    file.write((",".join((*BESIDE, *PLACE, *numbers, *ORIGIN)) + "\n").encode())
+    for count, (shown, name, of_panel) in enumerate(zip(*several, of_panels, strict=True), 1):
+        at = numbers.index(of_panel)
+        before = f"{count},{cell(clean(name))},{cell(clean(name_in_column(shown.model)))},"
+        for line in _lines(shown, before, ("," * at, "," * (len(numbers) - 1 - at))):
+            file.write(line)
+
+
+def _arrays_beside(several: Several, file: BinaryIO) -> None:
+    """The arrays of every panel, named "panel1_weights" and so on."""
+    arrays: dict[str, Any] = {}
+    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
+        of = {**_heading(shown), "name": clean(name), _array(shown): shown.weights[0], "hidden": shown.hidden[0]}
+        arrays |= {f"panel{number}_{field}": np.array(value) for field, value in of.items()}
+    heads = np.array([shown.heads[0] for shown in several.panels], np.int64)  # one per panel
+    np.savez(file, allow_pickle=False, heads=heads, **arrays)
+
+
+def _tensors_beside(several: Several, file: BinaryIO) -> None:
+    """The tensors of every panel, named "panel1.weights" and "panel1.hidden"; the metadata "panel1" is JSON."""
+    tensors: dict[str, Weights] = {}
+    metadata: dict[str, str] = {}
+    for number, (shown, name) in enumerate(zip(*several, strict=True), 1):
+        parts = {_array(shown): shown.weights[0], "hidden": shown.hidden[0]}
+        tensors |= {f"panel{number}.{field}": np.ascontiguousarray(part) for field, part in parts.items()}
+        metadata[f"panel{number}"] = json.dumps({**_named(shown), "name": clean(name)}, ensure_ascii=False)
+    file.write(save(tensors, metadata))
+
+
+def _tree_beside(several: Several, file: BinaryIO) -> None:
+    """A list of panels; weights are nested lists [row][column]."""
+    panels = [
+        {
+            **_named(shown),
+            "hidden": decimals(shown.hidden[0]),
+            _array(shown): [decimals(row) for row in shown.weights[0]],
+            "name": clean(name),
+        }
+        for shown, name in zip(*several, strict=True)
+    ]
+    file.write((json.dumps({"panels": panels}, ensure_ascii=False) + "\n").encode())
+
+
+# ---- A difference -----------------------------------------------------------------------------------------
+
+
+def _table_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """One row per cell: query_index, query_token, key_index, key_token, first, second, difference; in the first row, of
+    each side, its head and what it is of, as in the table of one head."""
+    sides = {"first": of.first, "second": of.second}
+    of_sides = [f"{side}_{name.removeprefix('of_')}" for side in sides for name in ("head", *ORIGIN)]
+    file.write((",".join((*SUBTRACTED, *of_sides)) + "\n").encode())
+    first = "".join(f",{_names(shown)[0]}{origin(shown)[0]}" for shown in sides.values())
+    rest = "," * len(of_sides)
+    rows, cols = ([cell(clean(text)) for text in side] for side in (of.rows, of.cols))
+    keys = [f"{index},{text}" for index, text in zip(of.first.col_index, cols, strict=True)]
+    matrices = zip(of.first.weights[0], of.second.weights[0], of.difference, strict=True)
+    for index, text, three in zip(of.first.row_index, rows, matrices, strict=True):
+        numbers = zip(keys, *three, strict=True)
+        lines = [f"{index},{text},{key},{a},{b},{d}{rest}\n" for key, a, b, d in numbers]
+        if lines:
+            lines[0], first = lines[0].replace(f"{rest}\n", f"{first}\n"), rest
+        file.write("".join(lines).encode())
+
+
+def _matrices(of: Subtracted) -> dict[str, Weights]:
+    return {"first": of.first.weights[0], "second": of.second.weights[0], "difference": of.difference}
+
+
+def _about(of: Subtracted) -> dict[str, Any]:
+    """The heads and readings, and the texts of rows and columns."""
+    names = {"rows": [clean(text) for text in of.rows], "cols": [clean(text) for text in of.cols]}
+    sides = {"first": of.first, "second": of.second}
+    return {f"{side}_{name}": value for side, shown in sides.items() for name, value in _named(shown).items()} | names
+
+
+def _arrays_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """first, second and difference [row, column], rows, cols, and the properties of both readings, as "first_model"."""
+    np.savez(file, allow_pickle=False, **_matrices(of), **{name: np.array(v) for name, v in _about(of).items()})
+
+
+def _tensors_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """first, second and difference; everything else in the metadata."""
+    metadata = {name: value if isinstance(value, str) else json.dumps(value) for name, value in _about(of).items()}
+    file.write(save({name: np.ascontiguousarray(matrix) for name, matrix in _matrices(of).items()}, metadata))
+
+
+def _tree_subtracted(of: Subtracted, file: BinaryIO) -> None:
+    """One object; first, second and difference are nested lists [row][column]."""
+    matrices = {name: [decimals(row) for row in matrix] for name, matrix in _matrices(of).items()}
+    file.write((json.dumps(_about(of) | matrices, ensure_ascii=False) + "\n").encode())
+
+
+# ---- A chart ----------------------------------------------------------------------------------------------
+
+
+def _rows_of_table(of: Table, file: BinaryIO) -> None:
+    """The rows below the names of their columns; missing numbers are empty."""
+    file.write((",".join(map(cell, of.columns)) + "\n").encode())
+    for row in of.rows:
+        texts = (cell(clean(value)) if isinstance(value, str) else "" if value is None else str(value) for value in row)
+        file.write((",".join(texts) + "\n").encode())
+
+
+def _tree_of_table(of: Table, file: BinaryIO) -> None:
+    """One object: what the numbers were measured on, and a list of rows, each with the names of its columns."""
+    rows = [{n: clean(v) if isinstance(v, str) else v for n, v in zip(of.columns, row, strict=True)} for row in of.rows]
+    about = {name: clean(value) for name, value in of.about.items()}
+    file.write((json.dumps({**about, "rows": rows}, ensure_ascii=False) + "\n").encode())
+
+
+_WRITERS: Mapping[type, Mapping[str, ShownWriter]] = MappingProxyType(
+    {
+        Shown: {".csv": _table, ".npz": _arrays, ".safetensors": _tensors, ".json": _tree},
+        Several: {
+            ".csv": _table_beside,
+            ".npz": _arrays_beside,
+            ".safetensors": _tensors_beside,
+            ".json": _tree_beside,
+        },
+        Subtracted: {
+            ".csv": _table_subtracted,
+            ".npz": _arrays_subtracted,
+            ".safetensors": _tensors_subtracted,
+            ".json": _tree_subtracted,
+        },
+        Table: {".csv": _rows_of_table, ".json": _tree_of_table},
+    }
+)
+
+
+def shown_suffixes(kind: type = Shown) -> tuple[str, ...]:
+    """The suffixes that numbers of a figure can have, those of a chart if ``kind`` is Table."""
+    return tuple(_WRITERS[kind])
+
+
+def figure_suffixes() -> tuple[str, ...]:
+    """List every suffix that a figure can be saved with."""
+    return (*drawing_suffixes(), ".html", *shown_suffixes())
+
+
+def _array(shown: Shown) -> str:
+    return name_array(shown.quantity, shown.made)
+
+
+def _names(shown: Shown) -> list[str]:
+    """ "L3H1" for each head, "layer 3" for a map of a whole layer."""
+    is_of_layer = QUANTITIES[shown.quantity].of_layers
+    heads = [in_model(shown.made, head) for head in shown.heads]
+    return [f"layer {head.layer}" if is_of_layer else str(head) for head in heads]
+
+
+def _named(shown: Shown) -> dict[str, Any]:
+    return {"head": _names(shown)[0], **_heading(shown)}
+
+
+def _heading(shown: Shown) -> dict[str, Any]:
+    facts = {
+        "model": name_in_column(shown.model),
+        "revision": shown.revision,
+        "text": shown.queries.text,
+        "pair": shown.queries.pair,
+        **({} if shown.keys is shown.queries else {"keys_text": shown.keys.text, "keys_pair": shown.keys.pair}),
+        "quantity": shown.quantity,
+        "numbers": _array(shown),
+        "made": "; ".join(shown.made),
+        **shown.view,
+    }
+    lists = {
+        "rows": [clean(t) for t in shown.rows],
+        "cols": [clean(t) for t in shown.cols],
+        "row_index": list(shown.row_index),
+        "col_index": list(shown.col_index),
+    }
+    return {name: clean(value) for name, value in facts.items()} | lists

@@ -1,0 +1,64 @@
+"""Tags for PDF files, which screen readers read: the page's content is one figure with its description.
+
+reportlab writes no tags: this module builds the structure tree of ISO 32000-1, 14.7 and 14.8, from reportlab's objects
+as a document with one figure in it. Decoration is marked as an artifact, which is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from reportlab.pdfbase.pdfdoc import PDFArray, PDFDictionary, PDFName, PDFString
+
+from mha_viz.figures.drawing.marks import Drawing
+from mha_viz.text import clean
+
+LANGUAGE = "en"  # language of the description; tokens may be in any language
+VERSION = (1, 7)  # version of PDF
+_FIGURE = 0  # the number of the figure's content on its page, and of the page in the parent tree
+
+
+@contextmanager
+def artifact(canvas: Any) -> Iterator[None]:
+    """Marks what is drawn inside the block as decoration."""
+    yield from _marked(canvas, "/Artifact BMC")
+
+
+@contextmanager
+def figure(canvas: Any) -> Iterator[None]:
+    """Marks what is drawn inside the block as the figure that :func:`add_tags` describes."""
+    yield from _marked(canvas, f"/Figure <</MCID {_FIGURE}>> BDC")
+
+
+def _marked(canvas: Any, begin: str) -> Iterator[None]:
+    canvas._code.append(begin)
+    yield
+    canvas._code.append("EMC")
+
+
+def add_tags(canvas: Any, drawing: Drawing) -> None:
+    """Describe the canvas's only page, after ``showPage``, with the drawing's ``alt``."""
+    document = canvas._doc
+    page = document.Pages.pages[0]
+    tree, whole, one = PDFDictionary(), PDFDictionary(), PDFDictionary()
+    to_tree, to_whole, to_one = (document.Reference(part) for part in (tree, whole, one))
+    box = PDFArray([0, 0, drawing.width, drawing.height])
+    layout = PDFDictionary({"O": PDFName("Layout"), "Placement": PDFName("Block"), "BBox": box})
+    element = {"Type": PDFName("StructElem")}
+    one.dict |= element | {"S": PDFName("Figure"), "P": to_whole, "Pg": document.Reference(page), "K": _FIGURE}
+    one.dict |= {"Alt": PDFString(clean(drawing.alt)), "A": layout}
+    whole.dict |= element | {"S": PDFName("Document"), "P": to_tree, "K": PDFArray([to_one])}
+    owners = PDFDictionary({"Nums": PDFArray([_FIGURE, PDFArray([to_one])])})
+    tree.dict |= {"Type": PDFName("StructTreeRoot"), "K": PDFArray([to_whole]), "ParentTree": owners}
+    tree.dict |= {"ParentTreeNextKey": _FIGURE + 1}
+    _set(document.Catalog, StructTreeRoot=tree, MarkInfo=PDFDictionary({"Marked": "true"}))
+    _set(page, StructParents=_FIGURE, Tabs=PDFName("S"))
+
+
+def _set(part: Any, **entries: Any) -> None:
+    """Add entries to an object of the document, which writes only those that its list of names contains."""
+    part.__NoDefault__ = list(dict.fromkeys([*part.__NoDefault__, *entries]))
+    for name, value in entries.items():
+        setattr(part, name, value)

@@ -1,0 +1,361 @@
+"""One function for each kind of figure. A figure is made of functions with their arguments, so that it can be
+pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from functools import partial
+from typing import Any, Unpack, overload
+
+from mha_viz.attention import AnyHead, Attention, Head, is_number
+from mha_viz.attention.shown import named_in
+from mha_viz.errors import READING, SettingError, check_kind, list_items, shorten_value
+from mha_viz.figures import file_names
+from mha_viz.figures.charts.chart import COLUMNS, Chart
+from mha_viz.figures.charts.chart_drawing import drawing
+from mha_viz.figures.drawing.marks import Drawing
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.drawing.theme import THEMES, Theme
+from mha_viz.figures.figure import Figure, Page
+from mha_viz.figures.files import Several, Subtracted
+from mha_viz.figures.files.page import Look
+from mha_viz.figures.layout import Size, caption, fitted
+from mha_viz.figures.layout import over_image as images
+from mha_viz.figures.layout.compare import As, check, check_diff, check_panel_kind
+from mha_viz.figures.layout.compare import compare as compare_drawing
+from mha_viz.figures.layout.difference import difference as difference_drawing
+from mha_viz.figures.layout.difference import signed
+from mha_viz.figures.layout.grid import grid as grid_drawing
+from mha_viz.figures.layout.heatmap import heatmap as heatmap_drawing
+from mha_viz.figures.layout.links import links as links_drawing
+from mha_viz.figures.layout.packet import packet
+from mha_viz.figures.layout.panels import Panel, pack
+from mha_viz.figures.layout.view import View, check_view, shown
+from mha_viz.options import GridOptions, HeadOptions, Options
+from mha_viz.view.settings import OPTIONS, check_taken, only_on_page, refusal_in_files
+
+MOST_INCHES = 1_000
+
+
+def grid(attention: Attention, **options: Unpack[GridOptions]) -> Figure:
+    """All heads at a glance, or with ``layers=[5, 6]`` and ``heads=[0, 1]`` those. Options: those of View and Size."""
+    drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
+    view, size, look = settings(options, "grid")
+    check_view(attention, view)
+    return Figure(
+        partial(grid_drawing, attention, of_files(view, "grid"), heads=drawn),
+        _explorer(attention, drawn, view, "all"),
+        partial(shown, attention, drawn, view),
+        size,
+        look,
+        refusals(view, "grid"),
+        file_names.of_all(attention, drawn),
+    )
+
+
+def overlay(
+    attention: Attention, image: Any = None, *, columns: int | None = None, **options: Unpack[GridOptions]
+) -> Figure:
+    """What heads of a vision transformer look at: the weights between one token and the patches, over the image.
+
+    Names "row,column", such as "0,1", say the place of each patch; patches with numbers alone are row by row. All other
+    tokens have names in brackets, such as [CLS] or [REG1].
+    ``image``: as the model saw it, a picture or an array [row, column, colour] or [colour, row, column]; without it
+    only the weights are drawn. ``columns``: the patches of a row, if their names do not say
+    it and they are no square. ``pin``: "q0", the default,
+    shows where the first token looks; "k20" which patches look at token 20. ``scale`` ("head" by default, "fixed" or
+    "log"), ``layers``, ``heads`` and the options of Size are as for :func:`grid`; there are no others. There is no
+    interactive page; ``save`` writes the numbers as .csv or .json.
+
+    Raises SettingError, UnknownHead, and ShapeError if tokens or image do not fit.
+    """
+    check_kind(attention, Attention, *READING)
+    drawn = _drawn(attention, options.pop("layers", None), options.pop("heads", None))
+    view, size, look = settings({"pin": "q0", "scale": "head", **options}, "overlay")
+    view = replace(view, unit="pieces")
+    check_view(attention, view)
+    shown = images.held_token(attention, view, columns)
+    under = None if image is None else images.grey_of(image)
+    return Figure(
+        partial(images.over_image, attention, under, drawn, shown, view),
+        None,
+        partial(images.table, attention, drawn, shown),
+        size,
+        look,
+        name=file_names.of_all(attention, drawn),
+    )
+
+
+@overload
+def heatmap(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
+def heatmap(
+    attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def heatmap(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure:
+    """One head's matrix: ``heatmap(a, "L3H1")``, ``heatmap(a, 3, 1)`` or ``heatmap(a, heads=["L3H1"])``.
+
+    Options: those of View and Size.
+    """
+    heads = _heads(attention, layer, head, options)
+    if len(heads) != 1:
+        raise SettingError(f"A heatmap shows one head; {len(heads)} were named.", "Use compare for several.")
+    view, size, look = settings(options, "heatmap")
+    check_view(attention, view)
+    return Figure(
+        partial(fitted, partial(heatmap_drawing, attention, heads[0], view)),
+        _explorer(attention, heads, view, "heatmap"),
+        partial(shown, attention, heads, view),
+        size,
+        look,
+        name=file_names.of_heads([(attention, heads[0])]),
+    )
+
+
+@overload
+def links(attention: Attention, head: AnyHead, /, **options: Unpack[HeadOptions]) -> Figure: ...
+
+
+@overload
+def links(
+    attention: Attention, layer: int | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure: ...
+
+
+def links(
+    attention: Attention, layer: int | AnyHead | None = None, head: int | None = None, **options: Unpack[HeadOptions]
+) -> Figure:
+    """Token links of one head, named as in :func:`heatmap`, or of several of one layer with ``heads=["L3H1", "L3H4"]``,
+    each in its colour."""
+    heads = _heads(attention, layer, head, options)
+    view, size, look = settings(options, "links")
+    check_view(attention, view)
+    if len({one.layer for one in heads}) > 1:
+        named = ", ".join(named_in(attention.quantity, one) for one in heads)
+        raise SettingError(
+            f"{named} are of different layers.", "Links show heads of one layer; use compare for several."
+        )
+    make = partial(links_drawing, attention, heads, view)
+    return Figure(
+        partial(fitted, make) if len(heads) == 1 else make,
+        _explorer(attention, heads, view, "links"),
+        partial(shown, attention, heads, view),
+        size,
+        look,
+        name=file_names.of_heads([(attention, head) for head in heads], "links"),
+    )
+
+
+def compare(
+    panels: Sequence[Any],
+    kind: As = "heatmap",
+    columns: int | None = None,
+    pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
+    **options: Unpack[Options],
+) -> Figure:
+    """Draw heads side by side on one scale.
+
+    Args:
+        panels: up to 16, with a name or without: ``[(a, "L3H1"), (b, "L5H11", "a name")]``.
+        kind: "heatmap" or "links".
+        columns: panels per row, 1 to 16; by default as many as fit, in even rows (four become two by two if three fit).
+        pin_of: the panel, from 0, whose tokens ``pin`` counts.
+        diff: two panels, counted from 0, whose difference is open in the interactive version.
+        **options: those of View and Size.
+
+    Returns the figure. Raises SettingError for panels, a kind, columns or options that do not exist or do not go
+    together, and UnknownHead.
+    """
+    made = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    view, size, look = settings(options, "compare")
+    check(made, view, pin_of)
+    check_panel_kind(kind, columns)
+    check_diff(diff, len(made))
+    start = caption.settings(view.of([panel.attention for panel in made])) | {"as": kind, "at": str(pin_of)}
+    start |= {"diff": f"{diff[0]}-{diff[1]}"} if diff else {}
+    return Figure(
+        partial(
+            compare_drawing, made, of_files(view, "compare", kind), kind=kind, columns=columns, pin_of=pin_of, diff=diff
+        ),
+        Page("compare", partial(pack, made, everything=True), start, "compare"),
+        partial(_several, made, view),
+        size,
+        look,
+        refusals(view, "compare", kind),
+        file_names.of_heads([(panel.attention, panel.head) for panel in made], *(["links"] * (kind == "links"))),
+    )
+
+
+def difference(first: Any, second: Any, *, pin_of: int = 0, **options: Unpack[Options]) -> Figure:
+    """The second head minus the first: ``difference((a, "L3H1"), (b, "L3H1"))``.
+
+    Options: those of View and Size. ``pin`` counts tokens of the first, or with ``pin_of=1`` of the second.
+    """
+    one, two = panel_from(first), panel_from(second)
+    view, size, look = settings(options, "difference")
+    check((one, two), replace(view, scale="fixed"), pin_of)
+    start = caption.settings(view.of([one.attention, two.attention])) | {"diff": "0-1", "at": str(pin_of)}
+    return Figure(
+        partial(fitted, partial(_difference_drawing, one, two, of_files(view, "difference"), pin_of)),
+        Page("compare", partial(pack, [one, two], everything=True), start, "compare"),
+        partial(_subtracted, one, two, view),
+        size,
+        look,
+        refusals(view, "difference"),
+        file_names.of_heads([(panel.attention, panel.head) for panel in (two, one)], between="minus"),
+    )
+
+
+def chart(
+    draw: Callable[[Theme], Chart],
+    alt: str,
+    caption: str,
+    table: Callable[[], Table] | None = None,
+    name: str = "chart",
+    **options: Any,
+) -> Figure:
+    """Make the figure of a chart; it has no interactive page.
+
+    Args:
+        draw: makes the chart in the colours of a theme.
+        alt: says in a few words what it shows.
+        caption: what it was measured on.
+        table: makes its numbers; by default they are those that it draws.
+        name: that of its files, without a suffix.
+        **options: those of Size.
+
+    Returns the figure. Raises SettingError for other options.
+    """
+    _, size, _ = settings(options)
+    words = f"{alt.rstrip('.')}. {caption}".strip()
+    return Figure(
+        partial(_chart_drawing, draw, words, alt),
+        None,
+        table or partial(_chart_table, draw, size.look, alt, caption),
+        size,
+        name=name,
+    )
+
+
+def _chart_drawing(draw: Callable[[Theme], Chart], words: str, alt: str, size: Size) -> Drawing:
+    return drawing(draw(THEMES[size.look]), size, words, alt)
+
+
+def _chart_table(draw: Callable[[Theme], Chart], look: str, alt: str, caption: str) -> Table:
+    return Table(COLUMNS, draw(THEMES[look]).rows, {"figure": alt, "caption": caption})
+
+
+def _difference_drawing(one: Panel, two: Panel, view: View, pin_of: int, size: Size) -> Drawing:
+    return difference_drawing(one, two, view, size, pin_of)
+
+
+def _several(panels: Sequence[Panel], view: View) -> Several:
+    numbers = tuple(shown(panel.attention, [panel.head], view) for panel in panels)
+    return Several(numbers, tuple(panel.name for panel in panels))
+
+
+def _subtracted(one: Panel, two: Panel, view: View) -> Subtracted:
+    axes = signed(one, two, view).axes
+    rows, cols = (tuple(unit.text for unit in side) for side in axes)
+    first, second = (shown(p.attention, [p.head], view) for p in (one, two))
+    return Subtracted(first, second, rows, cols)
+
+
+def _explorer(attention: Attention, heads: tuple[Head, ...], view: View, show: str) -> Page:
+    drawn, heads = (heads, heads[:1]) if show == "all" else ((), heads)
+    start = caption.settings(view.of([attention])) | {"head": str(heads[0])}
+    beside = [str(h.head) for h in heads[1:] if h.layer == heads[0].layer]
+    start |= {"on": ".".join(beside)} if beside else {}
+    return Page("explorer", partial(packet, attention, heads, everything=True, bits=12, drawn=drawn), start, show)
+
+
+def _drawn(attention: Attention, layers: Sequence[int] | None, heads: Sequence[int] | None) -> tuple[Head, ...]:
+    """The heads of a grid with these layers and heads, or with all. Raises UnknownHead, SettingError."""
+    axes: list[list[int]] = []
+    remedy = "Give a list of numbers, such as [5, 6]."
+    for name, numbers, every in (
+        ("layers", layers, attention.layer_numbers),
+        ("heads", heads, range(attention.heads)),
+    ):
+        listed = every if numbers is None else list_items(numbers, name, remedy)
+        if not (listed and all(map(is_number, listed))):
+            raise SettingError(f"{name} is {shorten_value(numbers)!r}.", remedy)
+        for number in listed:
+            attention.head((number, 0) if name == "layers" else (attention.layer_numbers[0], number))
+        axes.append(sorted({*listed}))
+    return tuple(Head(row, column) for row in axes[0] for column in axes[1])
+
+
+def _heads(
+    attention: Attention, layer: int | AnyHead | None, head: int | None, options: HeadOptions
+) -> tuple[Head, ...]:
+    """The heads that a call names, in any of the ways, or layers of rollout."""
+    named = options.pop("heads", None)
+    last = attention.every_head()[-1]
+    one = named_in(attention.quantity, last)
+    remedy = f"Give {one!r}, or layer={last.layer}, head={last.head}, or heads=[{one!r}]."
+    if named is not None:
+        chosen = tuple(map(attention.head, list_items(named, "heads", remedy)))
+    elif head is not None and layer is not None:
+        chosen = (attention.head((layer, head)),)
+    else:
+        chosen = () if layer is None or is_number(layer) else (attention.head(layer),)
+    if not chosen:
+        raise SettingError("No head was named.", remedy)
+    return chosen
+
+
+def panel_from(given: Any) -> Panel:
+    if isinstance(given, Panel):
+        return given
+    try:
+        attention, head, *name = given
+    except (TypeError, ValueError) as error:
+        raise SettingError(
+            f"{shorten_value(given, 60)!r} is not a head to compare.", "Give (attention, 'L3H1')."
+        ) from error
+    if not isinstance(attention, Attention):
+        raise SettingError(f"{shorten_value(attention, 60)!r} is not an Attention.", "Give (attention, 'L3H1').")
+    return Panel(attention, attention.head(head), str(name[0]) if name else "")
+
+
+def of_files(view: View, kind: str, panels: str = "") -> View:
+    """Give the view that the files of a kind of figure show: without the settings that only its page shows."""
+    return replace(view, **{name: OPTIONS[name].default for name in only_on_page(kind, asdict(view), panels)})
+
+
+def refusals(view: View, kind: str, panels: str = "") -> tuple[SettingError, ...]:
+    """Make the errors for the settings of a view that the files of a kind of figure do not show."""
+    return tuple(refusal_in_files(name, kind) for name in only_on_page(kind, asdict(view), panels))
+
+
+def settings(options: Mapping[str, Any], kind: str = "") -> tuple[View, Size, Look]:
+    """Make View and Size from the options of a call, including ``width_in`` in inches, and the Look of a page. Raises
+    SettingError for unknown options, and for those that a ``kind`` of figure does not take."""
+    views, sizes = ({f.name for f in fields(kind)} for kind in (View, Size))
+    options = dict(options)
+    if "width_in" in options:
+        inches = options.pop("width_in")
+        if not isinstance(inches, int | float) or not abs(inches) < MOST_INCHES:
+            raise SettingError(f"width_in is {shorten_value(inches)!r}.", "Expected a number of inches.")
+        options["width_mm"] = 25.4 * inches
+    odd = [name for name in options if name not in views | sizes]
+    if "dpi" in odd:
+        raise SettingError("dpi belongs to a file, not to a figure.", 'Save it so: figure.save("figure.png", dpi=300).')
+    if odd:
+        taken = {name for name in views if not kind or kind in OPTIONS[name].kinds}
+        raise SettingError(f"There is no option {odd[0][:40]!r}.", f"Known: {', '.join(sorted(taken | sizes))}.")
+    stated = {name: value for name, value in options.items() if name in views}
+    if kind:
+        check_taken(kind, stated)
+    view = View(**stated)
+    size = Size(**{name: value for name, value in options.items() if name in sizes})
+    return view, size, size.look if "look" in options else "auto"

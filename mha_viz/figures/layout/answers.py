@@ -1,0 +1,138 @@
+"""Pictures of answers: what is cut among heads, how the gradient parts at W_O, and two heads on one word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import Curve, Drawing, Mark, Polyline, Rect, Text
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.numerals import decimal
+
+Array = npt.NDArray[Any]
+WIDTH = 302  # of each drawing: it fits a phone
+COUNT = 4  # heads
+TOKENS = 8  # rows that stand for all
+CELL, GAP = 11, 26  # points: a number, and between the rows of two heads
+# ∂L/∂out, and of each head a slice of W_O, [head, d_k, d_model]: made up, of both signs.
+GRADIENT = np.array([0.9, -0.5, 0.3, -0.8])
+SLICES = np.array(
+    [
+        [[0.9, -0.4, 0.2, -0.6], [-0.5, 0.7, 0.1, 0.3]],
+        [[-0.7, 0.1, 0.8, 0.4], [0.3, 0.9, -0.6, -0.2]],
+        [[0.2, 0.8, -0.3, 0.7], [-0.9, -0.1, 0.5, -0.4]],
+        [[0.5, 0.4, 0.9, -0.1], [0.6, -0.8, -0.2, 0.9]],
+    ]
+)
+
+
+class WordLink(NamedTuple):
+    """A link of a head from one word to the word at ``key``, with its weight."""
+
+    head: str
+    key: int
+    weight: float
+
+
+def widths(theme: Theme) -> tuple[Drawing, ...]:
+    """Draw what wide heads are fed, and narrow ones: all tokens, and the whole vector of each or a chunk of it."""
+    wide = "wide: each reads the whole vector"
+    narrow = "narrow: each reads its own chunk"
+    return tuple(
+        Drawing(WIDTH, 176, tuple(_fed(theme, is_wide, words)), None, alt=f"Every head sees all n tokens. {words}.")
+        for is_wide, words in ((True, wide), (False, narrow))
+    )
+
+
+def _fed(theme: Theme, is_wide: bool, words: str) -> Iterator[Mark]:
+    left, top, chunk, high = 62, 24, 16, 104
+    right, apart = 176, 32
+    yield Text(left + COUNT * chunk / 2, 10, "width d", 12, theme.muted, anchor="middle")
+    yield Text(right + (3 * apart + chunk) / 2, 10, "d / h each", 12, theme.muted, anchor="middle")
+    yield from _brace(left - 10, top, high, theme)
+    yield Text(20, top + high / 2 - 7, "all n", 12, theme.ink, anchor="middle")
+    yield Text(20, top + high / 2 + 8, "tokens", 12, theme.ink, anchor="middle")
+    for head in range(COUNT):
+        colour, x = theme.heads[head], right + apart * head
+        fed = left + chunk * head
+        yield Rect(fed, top, chunk, high, theme.muted if is_wide else colour, None, opacity=0.25 if is_wide else 0.7)
+        yield Rect(x, top, chunk, high, colour, None, opacity=0.7)
+        yield Text(x + chunk / 2, top + high + 14, f"H{head}", 12, theme.ink, anchor="middle")
+    for row in range(1, TOKENS):
+        y = top + high * row / TOKENS
+        for begin, wide in ((left, COUNT * chunk), *((right + apart * head, chunk) for head in range(COUNT))):
+            yield _line((begin, y), (begin + wide, y), theme.paper, 1)
+    end = left + COUNT * chunk
+    yield _line((end + 8, top + high / 2), (right - 14, top + high / 2), theme.muted, 1.5)
+    yield Polyline(
+        tuple((right - 14 + dx, top + high / 2 + dy) for dx, dy in ((0, -4), (6, 0), (0, 4))), fill=theme.muted
+    )
+    yield Text(WIDTH / 2, 166, words, 13, theme.ink, anchor="middle")
+
+
+def _brace(x: float, top: float, high: float, theme: Theme) -> Iterator[Mark]:
+    yield Polyline(
+        ((x + 4, top), (x, top), (x, top + high), (x + 4, top + high)), stroke=theme.muted, stroke_width=1.25
+    )
+
+
+def gradients(theme: Theme) -> tuple[Drawing, ...]:
+    """Draw the gradient on its way back through W_O, of equal slices and of different ones: the same ∂L/∂out times each
+    slice is the gradient at the head's own part of the concatenation. Every number is computed."""
+    equal = "equal slices: equal gradients"
+    different = "different slices: different gradients"
+    return tuple(
+        Drawing(WIDTH, 208, tuple(_back(theme, slices, words)), None, alt=f"∂L/∂out times each slice of W_O. {words}.")
+        for slices, words in ((np.repeat(SLICES[:1], COUNT, axis=0), equal), (SLICES, different))
+    )
+
+
+def _back(theme: Theme, slices: Array, words: str) -> Iterator[Mark]:
+    top, row = 38, 2 * CELL + GAP - 12
+    middle = top + (COUNT * row - 12) / 2
+    for x, heading in ((30, "∂L/∂out"), (146, "× its slice of Wₒ"), (254, "its gradient")):
+        yield Text(x, 12, heading, 12, theme.muted, anchor="middle")
+    yield from _cells(30 - CELL / 2, middle - 2 * CELL, GRADIENT[:, None], theme)
+    for head in range(COUNT):
+        y = top + row * head
+        centre = y + CELL
+        yield Curve(((40, middle), (76, middle), (76, centre), (114, centre)), theme.muted, 1.5)
+        yield from _cells(124, y, slices[head], theme)
+        yield Rect(122, y - 2, 4 * CELL + 4, 2 * CELL + 4, None, theme.heads[head], 1.75)
+        yield _line((178, centre), (240, centre), theme.heads[head], 1.75)
+        yield from _cells(248, y, (slices[head] @ GRADIENT)[:, None], theme)
+        yield Text(270, centre, f"H{head}", 12, theme.ink)
+    yield Text(WIDTH / 2, 198, words, 13, theme.ink, anchor="middle")
+
+
+def _cells(left: float, top: float, values: Array, theme: Theme) -> Iterator[Mark]:
+    for (row, column), value in np.ndenumerate(values):
+        shade = theme.signed[round((1 - np.clip(value, -1, 1)) / 2 * (len(theme.signed) - 1))]
+        yield Rect(left + CELL * column, top + CELL * row, CELL - 1, CELL - 1, shade)
+
+
+def two_links(theme: Theme, words: Sequence[str], query: int, links: Sequence[WordLink]) -> Drawing:
+    """Draw one word of a sentence with links of several heads, each with its name and weight over its arc."""
+    size, space, line, high = 14, 5, 78, 46
+    lefts = np.cumsum([0, *(fonts.width(word, size) + space for word in words)])
+    centres = [left + fonts.width(word, size) / 2 for left, word in zip(lefts, words, strict=False)]
+    marks: list[Mark] = [
+        Text(float(left), line, word, size, theme.ink, 600 if place == query else 400)
+        for place, (left, word) in enumerate(zip(lefts, words, strict=False))
+    ]
+    for number, (head, key, weight) in enumerate(links):
+        colour, (begin, end) = theme.heads[number], (centres[query], centres[key])
+        top = line - 12 - 4 / 3 * high
+        marks.append(Curve(((begin, line - 12), (begin, top), (end, top), (end, line - 12)), colour, 1 + 4 * weight))
+        label = f"{head}  {decimal(weight)}"
+        marks.append(Text((begin + end) / 2, line - 24 - high, label, 12, colour, 600, "middle"))
+    said = ", ".join(f"{head} to “{words[key]}” ({decimal(weight)})" for head, key, weight in links)
+    return Drawing(float(lefts[-1]), line + 12, tuple(marks), None, alt=f"“{words[query]}” attends by {said}.")
+
+
+def _line(start: tuple[float, float], end: tuple[float, float], colour: str, width: float) -> Curve:
+    return Curve((start, start, end, end), colour, width)

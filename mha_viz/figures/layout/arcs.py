@@ -1,0 +1,115 @@
+"""A sentence with arcs: gold annotation above the words, further links of a head below them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import Curve, Drawing, Mark, Rect, Text
+from mha_viz.figures.drawing.theme import Theme
+from mha_viz.figures.layout.links import straight
+
+ArcKind = Literal["hit", "miss", "extra"]
+
+SIZE, LABEL = 12.0, 8.0  # points
+GAP = 13.0  # between words
+STEP = 13.0  # height of an arc over one word
+BESIDE = 2.5  # offset from a word's middle, so that arcs to the left and to the right do not meet
+WORDS: dict[ArcKind, str] = {
+    "hit": "annotated link; the head agrees",
+    "miss": "annotated link; the head points elsewhere",
+    "extra": "the head points here; the annotation does not",
+}
+
+
+class Span(NamedTuple):
+    """One arc between two words, by their index; ``label`` is written at its top."""
+
+    start: int
+    end: int
+    label: str
+    kind: ArcKind
+
+
+def colour(kind: ArcKind, theme: Theme) -> str:
+    """Hits and misses differ in hue; without colour, they differ in strength, and misses are dashed. Extras are below
+    the words."""
+    return {"hit": theme.heads[2], "miss": theme.muted, "extra": theme.heads[1]}[kind]
+
+
+def drawing(words: Sequence[str], spans: Sequence[Span], theme: Theme, alt: str) -> Drawing:
+    """The sentence on one line, with gold arcs above it and the head's other arcs below."""
+    middles, width = _places(words)
+    above = _raised([span for span in spans if span.kind != "extra"], middles)
+    below = _raised([span for span in spans if span.kind == "extra"], middles)
+    top = max(above.values(), default=0) + LABEL + 8
+    marks: list[Mark] = []
+    for span in sorted(above, key=lambda s: s.kind == "hit"):
+        marks += _arc(span, above[span], middles, top, -1, theme)
+    for span, high in below.items():
+        marks += _arc(span, high, middles, top + SIZE + 8, 1, theme)
+    for word, x in zip(words, middles, strict=True):
+        marks.append(Text(x, top + SIZE / 2 + 4, word, SIZE, theme.ink, anchor="middle"))
+    bottom = top + SIZE + 8 + (max(below.values()) + LABEL + 6 if below else 0)
+    kinds = [kind for kind in WORDS if any(span.kind == kind for span in spans)]
+    for i, kind in enumerate(kinds):
+        y = bottom + 14 + 13 * i
+        marks += [
+            straight(2, y, 30, colour(kind, theme), *_stroke(kind)),
+            Text(36, y, WORDS[kind], LABEL + 1, theme.muted),
+        ]
+    return Drawing(max(width, 300), bottom + 14 + 13 * len(kinds), tuple(marks), None, alt=alt)
+
+
+def _stroke(kind: ArcKind) -> tuple[float, tuple[int, ...]]:
+    """The line width of an arc, and its dashes."""
+    return 1.8 if kind in ("hit", "extra") else 1.1, (4, 2) if kind == "miss" else ()
+
+
+def _raised(spans: Sequence[Span], middles: Sequence[float]) -> dict[Span, float]:
+    """The height of each arc: short ones lowest, and no two labels overlapping."""
+    heights: dict[Span, float] = {}
+    labels: list[tuple[float, float, float]] = []  # left, right, height
+    for span in sorted(spans, key=lambda s: (abs(s.end - s.start), s.start)):
+        half = fonts.width(span.label, LABEL) / 2 + 2
+        middle = (middles[span.start] + middles[span.end]) / 2
+        high = STEP * math.pow(abs(span.end - span.start), 0.8) + 6
+        while any(
+            left < middle + half and right > middle - half and abs(high - at) < LABEL + 1 for left, right, at in labels
+        ):
+            high += 3
+        labels += [(middle - half, middle + half, high)] if span.label else []
+        heights[span] = high
+    return heights
+
+
+def _places(words: Sequence[str]) -> tuple[list[float], float]:
+    """The middle of each word, and the width of the line."""
+    middles, x = [], 8.0
+    for word in words:
+        wide = max(fonts.width(word, SIZE), 12.0)
+        middles.append(x + wide / 2)
+        x += wide + GAP
+    return middles, x - GAP + 8
+
+
+def _arc(span: Span, height: float, middles: Sequence[float], y: float, way: int, theme: Theme) -> list[Mark]:
+    """An arc from the word in question (with a small square) to the other; ``way`` −1 is upward."""
+    right = 1 if span.end > span.start else -1
+    x, x_end = middles[span.start] + BESIDE * right, middles[span.end] - BESIDE * right
+    high = y + way * height * 4 / 3  # a Bézier curve reaches three quarters of the height of its control points
+    shade = colour(span.kind, theme)
+    strong = span.kind in ("hit", "extra")
+    width, dash = _stroke(span.kind)
+    line = Curve(((x, y), (x, high), (x_end, high), (x_end, y)), shade, width, 1 if strong else 0.75, dash)
+    label = Text(
+        (x + x_end) / 2,
+        y + way * (height + LABEL / 2 + 1.5),
+        span.label,
+        LABEL,
+        shade if strong else theme.muted,
+        anchor="middle",
+    )
+    return [line, Rect(x - 2, y - 2, 4, 4, fill=shade), label]

@@ -1,0 +1,285 @@
+"""The caption below a figure, also stored in its file: model, sentence, heads in both numberings, the steps applied,
+what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import numpy as np
+
+from mha_viz import numerals
+from mha_viz.attention import Attention, Head
+from mha_viz.attention.shown import named_in
+from mha_viz.attention.steps import in_model
+from mha_viz.figures.layout.view import Block, View, few_links, focus, link_scale, span, units, units_in_words
+from mha_viz.model_names import cite_model, name_in_column
+from mha_viz.quotes import series, shortened
+from mha_viz.text import Cut
+from mha_viz.view.quantities import QUANTITIES, WEIGHT
+from mha_viz.view.settings import OPTIONS
+
+KINDS = {
+    "heatmap": "Attention matrix",
+    "links": "Attention links",
+    "grid": "Attention of every head",
+    "compare": "Attention heads side by side",
+    "difference": "Difference of two attention heads",
+}
+OF_LAYERS = {  # the same where maps are of layers, or some are
+    "grid": "Attention of every layer",
+    "compare": "Attention maps side by side",
+    "difference": "Difference of two attention maps",
+}
+MOST_NAMED = 12  # heads that are off, in a picture
+MOST_OF_TEXTS = 200  # characters of all texts in the description of a figure
+
+
+class Words(TypedDict):
+    """The texts of a Drawing: caption, description and metadata."""
+
+    caption: str
+    alt: str
+    about: Mapping[str, str]
+
+
+def of_heads(attention: Attention, heads: Sequence[Head], view: View, parts: Sequence[Block], kind: str) -> Words:
+    """The words for a figure of one reading; ``heads`` empty means all of them."""
+    names = ", ".join(named(attention, head) for head in heads)
+    is_of_layers, whole = QUANTITIES[attention.quantity].of_layers, all_of(attention)
+    title = titled(kind, [attention])
+    about = {
+        "figure": kind,
+        **identity(attention),
+        "heads": " ".join(fact(attention, head) for head in heads) or "all",
+        **settings(view),
+        "hidden": f"{hidden(parts):.4f}",
+    }
+    which = f"{'' if is_of_layers else 'head ' if len(heads) == 1 else 'heads '}{names}" if heads else whole
+    if heads and kind == "grid":
+        layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
+        title = f"Attention of chosen {'layers' if is_of_layers else 'heads'}"
+        chosen = names if is_of_layers else f"{_with_numbers('head', numbers)} of {_with_numbers('layer', layers)}"
+        which = f"{chosen}, of {whole}"
+    sentences = [stopped(f"{title}: {which} of {reading(attention)}")]
+    sentences += [off_note([(attention, head) for head in heads or attention.every_head()])]
+    sentences += [quantities([attention]), done([attention], view, kind), held(attention, view, kind)]
+    sentences += [scale_range(view, parts, kind, is_of_layers), hidden_note([attention], view, parts)]
+    strong = strongest(attention, view, parts, heads)
+    alt = f"{title}, {which}, for {texts([attention])}. {strong}"
+    return {"caption": " ".join(s for s in sentences if s), "alt": alt.strip(), "about": about}
+
+
+def _with_numbers(noun: str, numbers: Sequence[int]) -> str:
+    return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def titled(kind: str, attentions: Sequence[Attention]) -> str:
+    """What a figure of this kind is, in a few words; rollout has no heads, so that its maps are not called so."""
+    has_layers = any(QUANTITIES[attention.quantity].of_layers for attention in attentions)
+    return OF_LAYERS.get(kind, KINDS[kind]) if has_layers else KINDS[kind]
+
+
+def all_of(attention: Attention) -> str:
+    """ "all 6 × 12 heads", of a single layer or of heads that were kept "all 3 heads", or of rollout "all 6 layers"."""
+    layers, heads = attention.weights.shape[:2]
+    if QUANTITIES[attention.quantity].of_layers:
+        return f"all {layers} layers"
+    return f"all {layers} × {heads} heads" if layers > 1 else f"all {heads} heads"
+
+
+def texts(attentions: Sequence[Attention]) -> str:
+    """The texts of readings, each once and shortened: 'the text “The cat sat.”'."""
+    pairs = list(dict.fromkeys((a.queries.text, a.queries.pair) for a in attentions))
+    most = max(40, MOST_OF_TEXTS // len(pairs))
+    named = [" and ".join(f"“{shortened(text, most)}”" for text in pair if text) for pair in pairs]
+    return f"the {'texts' if len(pairs) > 1 or pairs[0][1] else 'text'} {'; '.join(named)}"
+
+
+def both(head: Head) -> str:
+    """A head's name in both numberings: "L3H1 (4-2)"."""
+    return f"{head} ({head.paper})"
+
+
+def named(attention: Attention, head: Head) -> str:
+    """A head of a reading in both numberings, or a layer, "layer 5 (6)", of rollout, which joins the heads of each: by
+    the numbers in the model."""
+    head = in_model(attention.made, head)
+    return f"layer {head.layer} ({head.layer + 1})" if QUANTITIES[attention.quantity].of_layers else both(head)
+
+
+def fact(attention: Attention, head: Head) -> str:
+    """A head in the facts of a figure: "L3H1", or "L5" of rollout, by its numbers in the model."""
+    return named_in(attention.quantity, in_model(attention.made, head))
+
+
+def reading(attention: Attention) -> str:
+    """The model with its revision, the text, and the steps applied since: 'openai-community/gpt2 (revision 607a…)
+    reading “The cat sat.”, by words, special hidden'."""
+    facts = identity(attention)
+    pair = f" and “{facts['pair']}”" if "pair" in facts else ""
+    cut = f" ({facts['read']})" if "read" in facts else ""
+    keys = f" and attending to “{facts['keys']}”" if "keys" in facts else ""
+    taken = f", {steps(attention)}" if steps(attention) else ""
+    return f"{cite_model(attention.model, attention.revision)} reading “{facts['text']}”{pair}{cut}{keys}{taken}"
+
+
+def identity(attention: Attention) -> dict[str, str]:
+    """Model, revision and text of a reading. If not all of the typed text was read, ``read`` says how much; ``keys`` is
+    the other text of cross-attention; ``quantity`` and ``made`` are given unless the numbers are the attention weights
+    of a text as it was typed."""
+    text, cut, keys = attention.queries, attention.queries.cut, attention.keys
+    first, second = cut.kept if cut else (None, None)
+    facts = {"model": name_in_column(attention.model), "revision": attention.revision, "text": text.text[:first]}
+    facts |= {"pair": text.pair[:second]} if text.pair else {}
+    facts |= {"read": _read(cut)} if cut else {}
+    is_of_two = attention.is_cross and not attention.has_sink
+    facts |= {"keys": keys.text[: keys.cut.kept[0] if keys.cut else None]} if is_of_two else {}
+    facts |= {"quantity": attention.quantity} if attention.quantity != "weight" else {}
+    return facts | ({"made": "; ".join(attention.made)} if attention.made not in ((), ("typed",)) else {})
+
+
+def _read(cut: Cut) -> str:
+    """How much of the typed text was read."""
+    if cut.pieces <= cut.limit:
+        return f"first {' and '.join(f'{n:,}' for n in cut.kept if n)} characters"
+    return f"first {cut.limit:,} of {'more than ' if cut.more else ''}{cut.pieces:,} tokens"
+
+
+def steps(attention: Attention) -> str:
+    """How the text was given and the steps applied since, in order; empty for a text as it was typed."""
+    return ", ".join(filter(None, (step.in_caption for step in attention.made)))
+
+
+def quantities(attentions: Sequence[Attention]) -> str:
+    """What the numbers are, if they are not attention weights."""
+    distinct = dict.fromkeys(QUANTITIES[attention.quantity] for attention in attentions)
+    return " ".join(quantity.about for quantity in distinct if quantity.name != WEIGHT)
+
+
+def off_note(drawn: Sequence[tuple[Attention, Head]]) -> str:
+    """Say of drawn heads that are switched off that their patterns are computed all the same; empty if none is."""
+    one, many = "its pattern is computed, its output is", "their patterns are computed, their outputs are"
+    switched_off = _off(drawn, one, many)
+    return switched_off and f"{switched_off} not used."
+
+
+def off_line(drawn: Sequence[tuple[Attention, Head]]) -> str:
+    """Say it in few words, for the picture itself."""
+    switched_off = _off(drawn, "its output is", "their outputs are", MOST_NAMED)
+    return switched_off and f"{switched_off} not used"
+
+
+def _off(drawn: Sequence[tuple[Attention, Head]], one: str, many: str, most: int | None = None) -> str:
+    """The drawn heads that are switched off, by their names if there are at most ``most``, and what is so of ``one`` or
+    of ``many``; empty if none is."""
+    names = [(in_model(attention.made, head), attention) for attention, head in drawn]
+    off = dict.fromkeys(head for head, attention in names if head in _switched_off(attention))
+    if not off:
+        return ""
+    is_drawn_on = any(head in off and head not in _switched_off(attention) for head, attention in names)
+    listed = series([*map(str, off)]) if most is None or len(off) <= most else f"{len(off)} heads"
+    which = f"{listed} {'is' if len(off) == 1 else 'are'} off"
+    return f"{f'Where {which}, ' if is_drawn_on else f'{which}: '}{one if len(off) == 1 else many}"
+
+
+def _switched_off(attention: Attention) -> tuple[Head, ...]:
+    """The heads that were off when the model read the text; none where each map is of a layer."""
+    if QUANTITIES[attention.quantity].of_layers:
+        return ()
+    return next((step.row.heads for step in attention.made if step.row.name == "without"), ())
+
+
+def stopped(sentence: str) -> str:
+    """The sentence with a full stop, unless it ends with a quotation that has one."""
+    return sentence if sentence.endswith((".”", "!”", "?”")) else f"{sentence}."
+
+
+def settings(view: View) -> dict[str, str]:
+    """Name a view's settings as the page's URL does; the pin, last, only if there is one."""
+    values = {name: getattr(view, name) for name in OPTIONS if name != "pin"}
+    return values | ({"pin": view.pin} if view.pin else {})
+
+
+def done(attentions: Sequence[Attention], view: View, kind: str) -> str:
+    """What was done to the weights, and which of them are drawn."""
+    by_words = all(attention.queries.unit == "words" for attention in attentions)
+    has_pair = any(attention.queries.pair for attention in attentions)
+    sentences = {
+        name: setting.caption("words" if name == "unit" and by_words else getattr(view, name))
+        for name, setting in OPTIONS.items()
+        if kind in setting.kinds and kind not in setting.only_on_page and (name != "side" or has_pair)
+    }
+    unit, side, chosen = (sentences.pop(name, "") for name in ("unit", "side", "links"))
+    few = next(filter(None, (few_links(units(a, view), view) for a in attentions if kind == "links")), "")
+    if few:
+        chosen = f"{chosen[:-1]}, special tokens left out." if chosen else ""
+        few = f"{'Of these, only' if chosen else 'Only'} {few} are drawn."
+    number = "The number after a word is the weight of the strongest link drawn to it." if kind == "links" else ""
+    return " ".join(s for s in (unit, side, *sentences.values(), chosen, few, "" if view.pin else number) if s)
+
+
+def held(attention: Attention, view: View, kind: str, is_partly: bool = False) -> str:
+    """How a drawing of this ``kind`` shows the tokens that the pin holds; empty if it does not. ``is_partly``: some of
+    its panels lack them."""
+    axes = units(attention, view)
+    at = focus(axes, view)
+    if at is None or kind not in ("heatmap", "links"):
+        return ""
+    row = f"“{axes.rows[at.row].drawn}”" if at.row is not None else ""
+    col = f"“{axes.cols[at.col].drawn}”" if at.col is not None else ""
+    where = " in the panels that have it" * is_partly
+    if kind == "links":
+        one, ends = ("link", "is") if row and col else ("links", "are")
+        way = " ".join(filter(None, (row and f"from {row}", col and f"to {col}")))
+        return f"Only the {one} {way} {ends} drawn{where}."
+    what = f"cell from {row} to {col}" if row and col else f"row of {row}" if row else f"column of {col}"
+    return f"The {what} is outlined{where}."
+
+
+def scale_range(view: View, parts: Sequence[Block], kind: str, is_of_layers: bool) -> str:
+    """The range of the colours, or of the width and darkness of lines, which is one for all heads."""
+    if kind == "links":
+        return f"Width and darkness: {span(link_scale(view.scale), parts)}."
+    words = span(view.scale, parts)
+    if view.scale == "head" and len(parts) > 1:
+        whose = "layer" if is_of_layers else "head"
+        words = f"0 to {'±' * any(part.signed for part in parts)}each {whose}’s largest weight"
+    return f"Colour: {words}."
+
+
+def hidden(parts: Sequence[Block]) -> float:
+    """The mean share that is not shown, over heads and rows; 1 if none of them is shown."""
+    values = [float(part.hidden.mean()) for part in parts if part.hidden.size]
+    return max(0.0, sum(values) / len(values)) if values else 1.0  # rounding can make it slightly negative
+
+
+def hidden_note(attentions: Sequence[Attention], view: View, parts: Sequence[Block]) -> str:
+    """The sentence on the share that is not shown; empty if everything is."""
+    is_before = view.special == "keep" and any("special hidden" in attention.made for attention in attentions)
+    choice = OPTIONS["special"].choice("rescale" if is_before else view.special)
+    what = choice[0].hides if choice else ""
+    if not what and (view.side == "all" or not any(attention.queries.pair for attention in attentions)):
+        return ""
+    opening = f"{what}; " if what else ""
+    goes = "went" if is_before or view.special == "rescale" else "goes"
+    quantity = QUANTITIES[attentions[0].quantity]
+    kind, what_is_hidden = ("layer", quantity.label) if quantity.of_layers else ("head", "attention")
+    whose = f"this {kind}’s" if len(parts) == 1 else f"these {kind}s’"
+    line = f"{opening}{numerals.percent(hidden(parts))} of {whose} {what_is_hidden} {goes} to hidden tokens."
+    return line[0].upper() + line[1:]
+
+
+def strongest(attention: Attention, view: View, parts: Sequence[Block], heads: Sequence[Head]) -> str:
+    """The strongest link of a single head, for readers who cannot see the picture; as on screen between words if there
+    are any, because most heads give most weight to [CLS] or [SEP]."""
+    if len(heads) != 1 or not parts[0].w.size:
+        return ""
+    axes, w = units(attention, view), parts[0].w
+    special = [np.array([unit.special for unit in side]) for side in axes]
+    words = ~(special[0][:, None] | special[1][None])  # [row, column]
+    size = np.abs(w)
+    row, col = divmod(int(np.where(words, size, size - 1 - size.max()).argmax()), w.shape[1])
+    which = f"Strongest link{f' between {units_in_words(view)}' if words[row, col] else ''}"
+    number = parts[0].written(float(w[row, col])) + ", rescaled" * (view.special == "rescale" and not parts[0].signed)
+    return f"{which}: “{axes.rows[row].drawn}” to “{axes.cols[col].drawn}”, {number}."

@@ -1,0 +1,205 @@
+"""The difference of two heads, as a static figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention import Attention
+from mha_viz.errors import SettingError
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import Drawing, Mark, Note, Rect, Text, moved
+from mha_viz.figures.drawing.theme import THEMES, Theme, palette
+from mha_viz.figures.layout import HeatmapLayout, Size, caption, said_below, sheet, wrapped
+from mha_viz.figures.layout.compare import PanelDrawing, check, figure_words
+from mha_viz.figures.layout.heatmap import (
+    FAINT,
+    FOOT,
+    LARGEST,
+    MARKED,
+    Matrix,
+    centred,
+    foot,
+    matrix_marks,
+    unlabelled,
+)
+from mha_viz.figures.layout.panels import Panel, mismatch, same_word, texts
+from mha_viz.figures.layout.view import Axes, Block, Unit, View, block, focus, units
+from mha_viz.model_names import label_model, revision_in_words
+from mha_viz.text import TokenizedText, align
+
+ABOVE = 56  # line that says what is minus what, and which colour is whose, pixels
+LINE = 18  # pixels of a title's second line
+MOST_LINES = 2
+
+
+class Difference(NamedTuple):
+    """The signed difference of two heads: ``d`` [row, column], second minus first."""
+
+    axes: Axes
+    d: npt.NDArray[np.float32]
+    parts: tuple[Block, Block]
+
+
+def difference(
+    first: Panel, second: Panel, view: View | None = None, size: Size | None = None, pin_of: int = 0
+) -> Drawing:
+    """The weight that ``second`` gives more (orange) or less (blue) than ``first``; cells where they agree are empty.
+
+    The scale extends to the largest absolute difference in both directions. The pin counts tokens of the first, or with
+    ``pin_of`` 1 of the second. Raises SettingError if the rows and columns of the two do not correspond one to one,
+    UnknownHead.
+    """
+    view, size = (view or View()).of([first.attention, second.attention]), size or Size()
+    theme = THEMES[size.look]
+    check((first, second), replace(view, scale="fixed"), pin_of)
+    subtracted = signed(first, second, view)
+    parts, top = subtracted.parts, float(np.abs(subtracted.d).max(initial=0))
+    matrix = difference_matrix(subtracted, (first, second)[pin_of], view, theme)
+    footer = said_below(caption.off_line([(p.attention, p.head) for p in (first, second)]), size.pixels, theme.ink)
+    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1] - _above(first, second, size.pixels)
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
+    end = parts[0].size(top)
+    words = f"−{end} to +{end}"
+    marks += foot(layout, theme, theme.signed, words)
+    marked = f"−{parts[0].size(FAINT * top)}" if theme.has_minus and layout.cell >= MARKED and top else ""
+    title = _minus(first, second, layout.width, theme, marked)
+    one, two = told_apart(first, second)
+    scale = f"Colour: {two} minus {one}, {words}{f'; cells from {marked} down carry a minus' if marked else ''}."
+    drawn = Drawing(
+        layout.width,
+        title.height + layout.height + FOOT,
+        centred((*title.marks, *moved(marks, 0, title.height)), layout, size.pixels),
+        background=None if size.transparent else theme.paper,
+        notes=(*unlabelled(layout, (size.pixels, most_high), [subtracted.axes]), *_unmarked(layout, theme)),
+        **figure_words((first, second), view, parts, ("difference", "heatmap"), scale, pin_of),
+    )
+    return sheet(drawn, size, footer)
+
+
+def _minus(first: Panel, second: Panel, width: float, theme: Theme, marked: str) -> PanelDrawing:
+    """The line above a difference: what is subtracted from what, and which colour is whose. ``marked`` is the
+    difference from which on cells carry a minus, empty if they carry none."""
+    one, two = told_apart(first, second)
+    title = _title(first, second, width)
+    marks: list[Mark] = [Text(0, 9 + LINE * at, line, 14, theme.ink, weight=600) for at, line in enumerate(title)]
+    below = LINE * (len(title) - 1)
+    sign = f"with a minus from {marked} down" if marked else ""
+    keys = [(theme.signed[-2], f"more in {two}", ""), (theme.signed[1], f"more in {one}", sign)]
+    for line, (colour, words, after) in enumerate(keys):
+        y = 27 + 15 * line + below
+        marks.append(Rect(0, y - 6, 12, 12, fill=colour))
+        marks += [Rect(3, y - 0.75, 6, 1.5, fill=theme.paper)] if after else []
+        whole = fonts.cut(words, 11, width - 18 - (fonts.width(f", {after}", 11) if after else 0))
+        marks.append(Text(18, y, f"{whole}, {after}" if after else whole, 11, theme.muted))
+    return PanelDrawing(tuple(marks), _above(first, second, width))
+
+
+def _title(first: Panel, second: Panel, width: float) -> list[str]:
+    """What is minus what, in as many lines as necessary."""
+    one, two = told_apart(first, second)
+    return wrapped(f"{two} minus {one}", width, 14, MOST_LINES, 600)
+
+
+def _above(first: Panel, second: Panel, width: float) -> float:
+    """The height of everything above the matrix."""
+    return ABOVE + LINE * (len(_title(first, second, width)) - 1)
+
+
+def _unmarked(layout: HeatmapLayout, theme: Theme) -> tuple[Note, ...]:
+    """A note that nothing shows the sign in grey, if cells are too small for a minus."""
+    if not theme.has_minus or layout.cell >= MARKED:
+        return ()
+    return (Note("", "Cells are too small to carry a minus, so that grey does not show their sign. Raise width_mm."),)
+
+
+def told_apart(first: Panel, second: Panel) -> tuple[str, str]:
+    """Two panels, each named by everything in which they differ, in this order: head, model or its revision, words,
+    steps applied. The quantity is always the same: other quantities cannot be subtracted."""
+    readings = (first.attention, second.attention)
+    differing = (_models(*readings), _words(*readings), _steps(*readings))
+    heads = [caption.named(panel.attention, panel.head) for panel in (first, second)]
+    one, two = (" ".join(filter(None, words)) for words in zip(heads, *differing, strict=True))
+    return (one, two) if one != two else ("the first", "the second")
+
+
+SAME = ("", "")  # what two panels have in common
+
+
+def _models(first: Attention, second: Attention) -> tuple[str, str]:
+    """The models of the readings, if they differ, or, for one model, the revisions."""
+    one, two = (f"of {label_model(reading.model)}" for reading in (first, second))
+    if one == two and first.revision != second.revision:
+        was, now = (revision_in_words(reading.model, reading.revision) or "no revision" for reading in (first, second))
+        return f"{one} ({was})", f"{two} ({now})"
+    return (one, two) if one != two else SAME
+
+
+def _words(first: Attention, second: Attention) -> tuple[str, str]:
+    """The texts, if they differ."""
+    for ours, theirs in texts(first, second):
+        one, two = _only(ours, theirs), _only(theirs, ours)
+        if one != two:
+            return one, two
+    return SAME
+
+
+def _steps(first: Attention, second: Attention) -> tuple[str, str]:
+    """The steps applied to the weights, if they differ."""
+    one, two = (caption.steps(reading) or "as read" for reading in (first, second))
+    return (one, two) if one != two else SAME
+
+
+def _only(text: TokenizedText, other: TokenizedText) -> str:
+    """The words that the other text lacks, or the whole text if there are many."""
+    same = align(text, other).same
+    words = [word.text for word, partner in zip(text.by_words().tokens, same, strict=True) if partner is None]
+    return f"with “{' '.join(words)}”" if 0 < len(words) <= 3 else f"of “{text.text}”"
+
+
+def difference_matrix(subtracted: Difference, pinned: Panel, view: View, theme: Theme) -> Matrix:
+    """The signed difference as a matrix to draw. Units of both are in the same order, so a held token of either is a
+    position in it."""
+    pixels = palette(theme.signed)[levels(subtracted.d, float(np.abs(subtracted.d).max(initial=0)))]
+    return Matrix(pixels, subtracted.axes, focus(units(pinned.attention, view), view), subtracted.d)
+
+
+def signed(first: Panel, second: Panel, view: View) -> Difference:
+    """The signed difference, second minus first, unit by unit. Raises SettingError if the units do not correspond."""
+    pairs = [(units(p.attention, view), p) for p in (first, second)]
+    one, two = (axes for axes, _ in pairs)
+    reason = mismatch(first.attention, second.attention, view)
+    if reason:
+        raise SettingError("These two readings have no common rows and columns.", reason)
+    a, b = (block(p.attention, p.head, view, axes) for axes, p in pairs)
+    renamed = Axes(_renamed(one.rows, two.rows), _renamed(one.cols, two.cols))
+    return Difference(renamed, b.w - a.w, (a, b))
+
+
+def most_changed(first: Panel, second: Panel, view: View) -> str:
+    """The pin of the word whose attention to words of both texts differs most; empty if nothing can be subtracted, or
+    nothing differs."""
+    if mismatch(first.attention, second.attention, view):
+        return ""
+    subtracted = signed(first, second, view)
+    rows, cols = (
+        [i for i, (unit, both) in enumerate(zip(ours, joined, strict=True)) if unit.text == both.text]
+        for ours, joined in zip(units(first.attention, view), subtracted.axes, strict=True)
+    )
+    sizes = np.abs(subtracted.d[np.ix_(rows, cols)]).max(axis=1, initial=0)
+    return f"q{subtracted.axes.rows[rows[int(sizes.argmax())]].tokens[0]}" if sizes.any() else ""
+
+
+def _renamed(one: tuple[Unit, ...], two: tuple[Unit, ...]) -> tuple[Unit, ...]:
+    return tuple(
+        u if u.special or same_word(u.text, v.text) else u._replace(text=f"{u.text} / {v.text}", name="")
+        for u, v in zip(one, two, strict=True)
+    )
+
+
+def levels(d: npt.NDArray[np.float32], top: float) -> npt.NDArray[np.uint8]:
+    """Each difference as a level on the signed scale, 0…255; 128 is no difference."""
+    return np.clip(np.rint(128 + 127 * d.astype(np.float64) / (top or 1)), 0, 255).astype(np.uint8)

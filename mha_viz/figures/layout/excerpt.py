@@ -1,0 +1,98 @@
+"""Which tokens of a long text a figure shows if its page has not enough room for all of them with their labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz import numerals
+from mha_viz.figures.drawing.marks import Note
+from mha_viz.figures.layout.view import Axes, Focus
+
+REMEDY = "For all of them, raise max_height_mm or lower font_pt"  # of links, whose height is what tokens need
+
+
+class Excerpt(NamedTuple):
+    """Rows and columns that are shown together, each a range without gaps."""
+
+    rows: range
+    cols: range
+
+    def axes(self, axes: Axes) -> Axes:
+        """The tokens of the excerpt."""
+        return Axes(*(tuple(side[i] for i in places) for side, places in zip(axes, self, strict=True)))
+
+    def held(self, held: Focus | None) -> Focus | None:
+        """The held tokens, by their numbers in an excerpt that contains them."""
+        if held is None:
+            return None
+        return Focus(*(None if at is None else at - side.start for at, side in zip(held, self, strict=True)))
+
+
+def excerpts(
+    w: npt.NDArray[np.float64], held: Focus | None, fit: int, across: int, has_share: bool = True
+) -> tuple[list[Excerpt], tuple[Note, ...]]:
+    """The excerpts of ``w`` [row, column] of at most ``fit`` tokens per axis, and what they leave out.
+
+    If everything fits, it is one excerpt of all; otherwise one around the held token or, without one, up to ``across``
+    excerpts of equal height beside each other. An axis that fits is complete in each. ``has_share``: whether the note
+    says how much of the attention is left out; where only some links are drawn, this would be too little.
+    """
+    lengths = w.shape
+    longest = max(lengths)
+    if longest <= fit:
+        return [Excerpt(range(lengths[0]), range(lengths[1]))], ()
+    if held is not None:
+        return around(w, held, fit)
+    count = min(math.ceil(longest / fit), across)
+    drawn = min(longest, count * fit)
+    sides = [list(_parts(length, fit, count, drawn / longest)) for length in lengths]
+    parts = [Excerpt(*pair) for pair in zip(*sides, strict=True)]
+    missing = numerals.percent(1 - sum(float(w[np.ix_(*part)].sum()) for part in parts) / max(float(w.sum()), 1e-12))
+    tokens = f"The {longest} tokens" if drawn == longest else f"The first {drawn} of {longest} tokens"
+    stand = f"are set in {count} columns" if count > 1 else "are drawn"
+    left = f"; {missing} of the attention is left out." if has_share else "."
+    or_width = "" if drawn == longest else "For the rest in further columns, raise width_mm. "
+    around_pin = "With a pin, those around it are drawn."
+    return parts, (Note(f"{tokens} {stand}{left}", f"{REMEDY}. {or_width}{around_pin}"),)
+
+
+def _parts(length: int, fit: int, count: int, drawn: float) -> Iterator[range]:
+    """An axis cut into ``count`` parts, which contain the share ``drawn`` of it; the complete axis each time if it
+    fits."""
+    if length <= fit:
+        yield from [range(length)] * count
+        return
+    ends = [math.floor(length * drawn * i / count + 0.5) for i in range(count + 1)]
+    yield from (range(start, end) for start, end in pairwise(ends))
+
+
+def around(
+    w: npt.NDArray[np.float64], held: Focus, fit: int, remedy: str = REMEDY
+) -> tuple[list[Excerpt], tuple[Note, ...]]:
+    """The excerpt of ``w`` [row, column] with the held token in its middle and, on the other axis, the ``fit``
+    consecutive tokens with the largest total weight; and the note on what is left out."""
+    of_held = w[slice(None) if held.row is None else held.row, slice(None) if held.col is None else held.col]
+    across = None if of_held.ndim == 0 else of_held
+    part = Excerpt(_window(w.shape[0], held.row, fit, across), _window(w.shape[1], held.col, fit, across))
+    inside = of_held if across is None else across[part.rows if held.row is None else part.cols]
+    missing = numerals.percent(1 - float(inside.sum()) / max(float(of_held.sum()), 1e-12))
+    says = f"Of {max(w.shape)} tokens, {fit} on either side are drawn, around the pinned token; "
+    return [part], (Note(f"{says}{missing} of its attention is left out.", f"{remedy}."),)
+
+
+def _window(length: int, at: int | None, fit: int, weights: npt.NDArray[np.float64] | None) -> range:
+    """At most ``fit`` consecutive tokens: around token ``at``, or else those with the largest sum of weights."""
+    if length <= fit:
+        return range(length)
+    if at is not None or weights is None:
+        start = max(0, min((at or 0) - fit // 2, length - fit))
+    else:
+        sums = np.convolve(weights, np.ones(fit), "valid")
+        start = int(sums.argmax())
+    return range(start, start + fit)

@@ -1,0 +1,199 @@
+"""A training as frames for the browser, which plays them: ``browser/player`` draws this data."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.distance import LN2
+from mha_viz.figures.drawing.theme import Theme
+
+Array = npt.NDArray[Any]
+RELATION_COLOURS = (1, 2, 0)  # indices into Theme.heads for the marks of the first, second and third relation
+
+
+class HeadMatrix(NamedTuple):
+    """Every two heads compared, ``values`` [step, head, head], shown from ``low`` to ``high``. ``legend``: what some of
+    the values mean."""
+
+    title: str
+    values: Array
+    low: float
+    high: float
+    colours: Literal["share", "signed"]
+    legend: tuple[tuple[float, str], ...]
+
+
+class Flow(NamedTuple):
+    """The gradient at each head: its norm [step, head], and its cosine with head 0 [step, head]."""
+
+    norms: Array
+    cosines: Array
+
+
+class Strip(NamedTuple):
+    """The first numbers of a matrix of each head, ``numbers`` [step, head, number], drawn over its map; the absolute
+    value ``largest`` has the full colour."""
+
+    name: str
+    numbers: Array
+    largest: float
+
+
+class PlayedCurve(NamedTuple):
+    """A curve of a training, ``values`` [step] from 0 to 1."""
+
+    values: Array
+    is_faint: bool = False
+    is_dashed: bool = False
+
+
+class Curves(NamedTuple):
+    """What the slider of a training shows behind it."""
+
+    title: str
+    lines: Sequence[PlayedCurve]
+
+
+class RecordedRow(NamedTuple):
+    """A row of maps that are one training of several: its title, and what to say of it at each step. Its curve is
+    dashed if ``is_dashed``."""
+
+    title: str
+    notes: Sequence[str]
+    is_dashed: bool = False
+
+
+class Recording(NamedTuple):
+    """The recording of one training: ``maps`` [step, head, query, key] with values from 0 to 1; ``places`` [relation,
+    word], the word to look at, -1 if there is none; ``notes`` [relation][step], what to say of it. ``labels``: names of
+    the steps, if they are not all steps of training; ``asked``: the sentence that ends with the relations, and ``note``
+    what follows it; ``rows``: where the maps are those of several trainings, each has a row of as many; ``large``:
+    the heads whose maps are large, beside small ones of the others; by default all. ``off`` [step, head]: whether a
+    head is removed. ``key`` names the recording."""
+
+    key: str
+    steps: Sequence[int]
+    words: Sequence[str]
+    names: Sequence[str]
+    maps: Array
+    relations: Sequence[str]
+    places: Array
+    notes: Sequence[Sequence[str]] = ()
+    labels: Sequence[str] = ()
+    curves: Curves | None = None
+    off: Array | None = None
+    matrices: Sequence[HeadMatrix] = ()
+    flow: Flow | None = None
+    flow_title: str = ""
+    matrices_title: str = ""
+    strip: Strip | None = None
+    asked: str = ""
+    note: str = ""
+    rows: Sequence[RecordedRow] = ()
+    large: Sequence[int] = ()
+
+
+def frames(recording: Recording, at: int, theme: Theme) -> dict[str, Any]:
+    """The data for the browser: all recorded steps of a training; the step in view is number ``at``. Maps have 256
+    levels, comparisons three decimals."""
+    in_a_row = len(recording.names) // max(1, len(recording.rows))
+    return {
+        "key": f"{recording.key}|{theme.paper}",
+        "steps": [int(step) for step in recording.steps],
+        "labels": list(recording.labels) or [f"step {int(step):,}" for step in recording.steps],
+        "curves": None if recording.curves is None else _curves(recording.curves, theme),
+        "off": None if recording.off is None else recording.off.tolist(),
+        "at": at,
+        "words": list(recording.words),
+        "asked": recording.asked,
+        "note": recording.note,
+        "heads": [
+            {"name": name, "colour": theme.heads[h % in_a_row % len(theme.heads)]}
+            for h, name in enumerate(recording.names)
+        ],
+        "rows": [{"title": row.title, "notes": list(row.notes), "dashed": row.is_dashed} for row in recording.rows],
+        "large": [int(head) for head in recording.large],
+        "maps": _levels(recording.maps),
+        "strip": None if recording.strip is None else _strip(recording.strip),
+        "marks": [
+            {"name": name, "places": places.tolist(), "colour": theme.heads[colour], "notes": list(notes)}
+            for name, places, colour, notes in zip(
+                recording.relations, recording.places, RELATION_COLOURS, recording.notes, strict=False
+            )
+        ],
+        "titles": {"flow": recording.flow_title, "matrices": recording.matrices_title},
+        "matrices": [_matrix(matrix) for matrix in recording.matrices],
+        "flow": None if recording.flow is None else _flow(recording.flow),
+        "ramp": list(theme.ramp),
+        "signed": list(theme.signed[::-1]),
+    }
+
+
+def alike(cosines: Array, divergence: Array, gradients: Array) -> tuple[HeadMatrix, ...]:
+    """How alike every two heads are, [step, head, head] each: the cosine of their weights, the divergence of their
+    attention as a share of ln 2, the cosine of their gradients."""
+    direction = ((1.0, "same direction"), (0.0, "right angle"), (-1.0, "opposite"))
+    rows = ((0.0, "same rows"), (1.0, "no word in common"))
+    return (
+        HeadMatrix("Weights, cosine", cosines, -1, 1, "signed", direction),
+        HeadMatrix("Attention, divergence ÷ ln 2", divergence / LN2, 0, 1, "share", rows),
+        HeadMatrix("Gradients, cosine", gradients, -1, 1, "signed", direction),
+    )
+
+
+def _levels(maps: Array) -> str:
+    return base64.b64encode(np.rint(np.clip(maps, 0, 1) * 255).astype(np.uint8).tobytes()).decode()
+
+
+def losses(of_each: Sequence[Array], shown: int, beside: Sequence[Array] = ()) -> list[PlayedCurve]:
+    """The loss of the training number ``shown`` and, faintly, of the others, by their logarithms and evenly from 0 to
+    1, on one scale with those ``beside``; all 1 if they are equal."""
+    logs = np.log(np.maximum(np.stack([*of_each, *beside]), np.finfo(np.float32).tiny))
+    span = float(np.ptp(logs))
+    shares = (logs - logs.min()) / span if span else np.ones_like(logs)
+    lines = [PlayedCurve(shares[number], number != shown) for number in range(len(of_each))]
+    return sorted(lines, key=lambda line: not line.is_faint)
+
+
+def _curves(curves: Curves, theme: Theme) -> dict[str, Any]:
+    lines = [
+        {
+            "values": line.values.astype(np.float64).round(3).tolist(),
+            "colour": theme.heads[0],
+            "faint": line.is_faint,
+            "dashed": line.is_dashed,
+        }
+        for line in curves.lines
+    ]
+    return {"title": curves.title, "lines": lines}
+
+
+def _strip(strip: Strip) -> dict[str, Any]:
+    largest = strip.largest or 1.0
+    shares = strip.numbers / largest
+    levels = np.rint(128 + np.sign(shares) * np.sqrt(np.abs(shares)) * 127).astype(np.uint8)  # small ones are seen too
+    return {
+        "name": strip.name,
+        "size": strip.numbers.shape[-1],
+        "largest": largest,
+        "cells": base64.b64encode(levels.tobytes()).decode(),
+    }
+
+
+def _matrix(matrix: HeadMatrix) -> dict[str, Any]:
+    values = matrix.values.reshape(len(matrix.values), -1)
+    return matrix._asdict() | {"values": _rounded(values, 3)}
+
+
+def _flow(flow: Flow) -> dict[str, Any]:
+    return {"norms": _rounded(flow.norms, 9), "cosines": _rounded(flow.cosines, 3)}
+
+
+def _rounded(values: Array, digits: int) -> list[list[float]]:
+    rounded: list[list[float]] = np.round(values.astype(np.float64), digits).tolist()
+    return rounded

@@ -1,0 +1,147 @@
+"""All heads as one static figure: layers down, heads across, one small picture per head.
+
+The layout is that of ``browser/explorer/overview.js``. Long texts are max-pooled, so that a thin line stays visible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.steps import ONLY, in_model
+from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Pixels, Text
+from mha_viz.figures.drawing.theme import THEMES, Theme
+from mha_viz.figures.layout import GridLayout, Size, caption, grid_layout, said_below, sheet
+from mha_viz.figures.layout.heatmap import scale_bar
+from mha_viz.figures.layout.view import Block, View, block, faint_cells, painted, scale_colours, span, units
+from mha_viz.view.quantities import QUANTITIES
+
+SHARPEST = 96  # the most rows and columns of one small picture
+FOOT = 22
+WIDE = 44  # pixels for "L11H11"
+TALLEST = 1.15  # the highest grid of more layers than heads that fits a page, in widths
+
+
+def grid(
+    attention: Attention, view: View | None = None, size: Size | None = None, heads: Sequence[Head] = ()
+) -> Drawing:
+    """Every head at a glance, or ``heads``: of each of some layers the same ones."""
+    view, size = (view or View()).of([attention]), size or Size()
+    theme = THEMES[size.look]
+    axes = units(attention, view)
+    drawn = heads or attention.every_head()
+    footer = said_below(caption.off_line([(attention, head) for head in drawn]), size.pixels, theme.ink)
+    layers, numbers = (sorted({*places}) for places in zip(*drawn, strict=True))
+    height = size.pixels if len(numbers) >= len(layers) else TALLEST * size.pixels / len(layers)
+    layout = grid_layout(size.pixels, len(layers), len(numbers), height)
+    parts = [[block(attention, Head(layer, head), view, axes) for head in numbers] for layer in layers]
+    marks = grid_marks(parts, layout, view.scale, theme, *names_of(attention, layers, numbers, layout))
+    every = [part for row in parts for part in row]
+    marks += foot(attention, layout, theme, every, view.scale, scale_colours(every, theme))
+    drawing = Drawing(
+        layout.width,
+        layout.height + FOOT,
+        tuple(marks),
+        background=None if size.transparent else theme.paper,
+        notes=faint_cells(view, every),
+        **caption.of_heads(
+            attention, () if len(drawn) == attention.layers * attention.heads else drawn, view, every, "grid"
+        ),
+    )
+    return sheet(drawing, size, footer)
+
+
+def grid_marks(
+    parts: Sequence[Sequence[Block]],
+    layout: GridLayout,
+    scale: str,
+    theme: Theme,
+    rows: Sequence[str],
+    columns: Sequence[str],
+) -> list[Mark]:
+    """The small pictures of ``parts`` [layer][head], with the names of ``rows`` and ``columns``."""
+    marks: list[Mark] = []
+    for place, (name, row) in enumerate(zip(rows, parts, strict=True)):
+        y = layout.top + place * layout.step
+        marks.append(row_name(layout, place, name, theme))
+        for head, part in enumerate(row):
+            pixels = painted(part._replace(w=_pooled(part)), scale, theme)
+            if part.w.size:
+                marks.append(CellPicture(layout.left + head * layout.step, y, layout.size, layout.size, pixels))
+    return [*marks, *column_names(layout, columns, theme)]
+
+
+def names_of(
+    attention: Attention, layers: Sequence[int], numbers: Sequence[int], layout: GridLayout
+) -> tuple[list[str], list[str]]:
+    """The names of rows and of columns, by their numbers in the model: layers and heads; layers alone of a quantity
+    with one map per layer; and nothing and heads, if there is room, of heads that were kept."""
+    if _has_kept_heads(attention):
+        names = [str(in_model(attention.made, Head(0, number))) for number in numbers]
+        return [""] * len(layers), names if layout.step >= WIDE else []
+    rows = [f"L{in_model(attention.made, Head(layer, 0)).layer}" for layer in layers]
+    return rows, [] if QUANTITIES[attention.quantity].of_layers else [*map(str, numbers)]
+
+
+def _has_kept_heads(attention: Attention) -> bool:
+    return any(step.row.name == ONLY for step in attention.made)
+
+
+def row_name(layout: GridLayout, place: int, name: str, theme: Theme) -> Text:
+    """The name of a row beside it, the row at this ``place``."""
+    y = layout.top + place * layout.step + layout.size / 2
+    return Text(layout.left - 8, y, name, 11, theme.muted, anchor="end")
+
+
+def column_names(layout: GridLayout, names: Sequence[str], theme: Theme) -> list[Text]:
+    """The names of columns above them."""
+    places = [layout.left + place * layout.step + layout.size / 2 for place in range(len(names))]
+    return [
+        Text(x, layout.top / 2, name, 11, theme.muted, anchor="middle") for x, name in zip(places, names, strict=True)
+    ]
+
+
+def foot(
+    attention: Attention,
+    layout: GridLayout,
+    theme: Theme,
+    parts: Sequence[Block],
+    scale: str,
+    ramp: tuple[str, ...] | Pixels,
+) -> list[Mark]:
+    """Below all maps: what rows and columns are, and the colour scale ``ramp`` with its range."""
+    y = layout.height + FOOT / 2
+    rows = "" if _has_kept_heads(attention) else "rows: layers"
+    columns = "" if QUANTITIES[attention.quantity].of_layers else "columns: heads"
+    axes = Text(0, y, "   ".join(filter(None, (rows, columns))), 11, theme.muted)
+    words = span_of_each(attention, scale, parts)
+    return [axes, *scale_bar(layout.width, y, 60, theme, ramp, words)]
+
+
+def span_of_each(attention: Attention, scale: str, parts: Sequence[Block]) -> str:
+    """The range of the colours in words."""
+    if scale != "head":
+        return span(scale, parts)
+    whose = "layer" if QUANTITIES[attention.quantity].of_layers else "head"
+    return f"0 to {'±' * any(part.signed for part in parts)}each {whose}'s largest"
+
+
+def _pooled(part: Block) -> Weights:
+    """As :func:`pooled`; for signed numbers, the largest in absolute value."""
+    largest = pooled(part.w, SHARPEST)
+    if not part.signed:
+        return largest
+    least = pooled(-part.w, SHARPEST)
+    return np.where(largest >= least, largest, -least)
+
+
+def pooled(w: Weights, most: int) -> Weights:
+    """The matrix reduced to at most ``most`` rows and columns by taking the largest weight of each block."""
+    if w.size == 0 or max(w.shape) <= most:
+        return w
+    steps = [math.ceil(n / most) for n in w.shape]
+    down: Weights = np.maximum.reduceat(w, np.arange(0, w.shape[0], steps[0]), axis=0)
+    return np.maximum.reduceat(down, np.arange(0, w.shape[1], steps[1]), axis=1)

@@ -1,0 +1,288 @@
+"""The matrix of one head as a static figure: rows are queries, columns are keys, the first row is at the top.
+
+The layout is computed in pixels of the screen, as in ``browser/heatmap.js``, and scaled to points at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.figures.drawing import fonts
+from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Note, Pixels, Rect, Strength, Text, moved
+from mha_viz.figures.drawing.theme import THEMES, Theme, palette
+from mha_viz.figures.layout import TALL, HeatmapLayout, Size, caption, heatmap_layout, said_below, sheet
+from mha_viz.figures.layout.excerpt import around
+from mha_viz.figures.layout.labels import label
+from mha_viz.figures.layout.view import (
+    Axes,
+    Focus,
+    View,
+    block,
+    every_named,
+    faint_cells,
+    focus,
+    painted,
+    scale_colours,
+    span,
+    units,
+)
+
+LABEL = 96  # the greatest width of labels, pixels
+LETTERS = 40  # characters of a token that are measured
+LARGEST = 84  # the largest cell of a single matrix, pixels: otherwise five tokens would fill a page with 25 numbers
+AROUND = " With a pin, the part around it is drawn with all labels."
+LABELLED = 9  # from this cell size on, each row and column has its label
+HAIRLINES = 10  # from this cell size on, there are lines between cells
+FRAMED = 6  # from this cell size on, what is held has a frame; smaller cells would be hidden by it
+FRAME, HALO, TICK = 1.5, 3.5, 4  # pixels: a frame, the paper around it, and a tick beside small cells
+MARKED = 4  # from this cell size on, cells below 0 carry a minus in the grey theme
+FAINT = 0.1  # share of the largest difference: smaller ones need no minus, because their colour is hardly visible
+DEEP = 0.52  # share of the largest difference from which a cell is nearer to the ink than to the paper
+GAP = 11  # gap between a colour scale and its words, pixels
+SHADES = slice(None, None, 5)  # of the 256 shades, those on a printed colour scale: 0, 5, …, 255
+FOOT = 26  # room below a matrix for the names of the axes and the colour scale, pixels
+
+
+class Matrix(NamedTuple):
+    """A matrix to draw: ``pixels`` [row, column, rgb] with its axes and the held tokens; for a difference and for a
+    signed quantity also its numbers ``d`` [row, column], whose sign is marked."""
+
+    pixels: Pixels
+    axes: Axes
+    held: Focus | None
+    d: npt.NDArray[np.float32] | None = None
+
+
+class Room(NamedTuple):
+    """What drawings of equal size must all have room for: labels this wide, this many rows and columns."""
+
+    label: float
+    most: int
+
+
+def heatmap(attention: Attention, head: Head, view: View | None = None, size: Size | None = None) -> Drawing:
+    """One head's matrix. Raises UnknownHead."""
+    view, size = (view or View()).of([attention]), size or Size()
+    theme = THEMES[size.look]
+    axes = units(attention, view)
+    part = block(attention, head, view, axes)
+    every = Matrix(painted(part, view.scale, theme), axes, focus(axes, view), part.w if part.signed else None)
+    footer = said_below(caption.off_line([(attention, head)]), size.pixels, theme.ink)
+    lines, most_high = not size.transparent, size.tallest - FOOT - footer[1]
+    page = (size.pixels, most_high)
+    matrix, notes = _window(every, part.w, page)
+    marks, layout = matrix_marks(matrix, size.pixels, theme, lines, LARGEST, height=most_high)
+    marks += foot(layout, theme, scale_colours([part], theme), span(view.scale, [part]))
+    drawn = Drawing(
+        layout.width,
+        layout.height + FOOT,
+        centred(marks, layout, size.pixels),
+        background=None if size.transparent else theme.paper,
+        notes=(*faint_cells(view, [part]), *notes, *unlabelled(layout, page, [axes], AROUND)),
+        **caption.of_heads(attention, (head,), view, [part], "heatmap"),
+    )
+    return sheet(drawn, size, footer)
+
+
+def _window(matrix: Matrix, w: Weights, page: tuple[float, float]) -> tuple[Matrix, tuple[Note, ...]]:
+    """If a matrix holds a token and is too large for a label at each row on a ``page`` of this width and height: the
+    part around that token with all labels, and the note on what is left out. Otherwise the matrix itself. ``w`` [row,
+    column]."""
+    label = label_room(matrix.axes)
+    fit = max(1, int((min(page) - label) // LABELLED))
+    if matrix.held is None or max(w.shape) <= fit:
+        return matrix, ()
+    remedy = f"{_raise(page, label, w.shape)} or lower font_pt"
+    (part,), notes = around(w.astype(np.float64), matrix.held, fit, f"For all of them, {remedy}")
+    some = np.ix_(*part)
+    d = None if matrix.d is None else matrix.d[some]
+    return Matrix(matrix.pixels[some], part.axes(matrix.axes), part.held(matrix.held), d), notes
+
+
+def matrix_marks(
+    matrix: Matrix,
+    width: float,
+    theme: Theme,
+    lines: bool = True,
+    largest: float = math.inf,
+    room: Room | None = None,
+    height: float = TALL,
+    has_row_labels: bool = True,
+) -> tuple[tuple[Mark, ...], HeatmapLayout]:
+    """A matrix with labels in at most ``width`` × ``height`` pixels, if cells of 2 pixels fit; no cell exceeds
+    ``largest``."""
+    rows, cols = matrix.axes
+    label, most = room or Room(label_room(matrix.axes), 0)
+    across = label if has_row_labels else 0
+    layout = heatmap_layout(width, max(most, len(rows)), max(most, len(cols)), across, height, largest, label)
+    if not rows or not cols:
+        return (), layout
+    marks: list[Mark] = [
+        CellPicture(layout.left, layout.top, len(cols) * layout.cell, len(rows) * layout.cell, matrix.pixels)
+    ]
+    marks += hairlines(layout, len(rows), len(cols), theme) if lines else ()
+    marks += minuses(matrix, layout, theme)
+    marks += _frame(matrix, layout, theme, has_halo=lines)
+    for is_row in (True, False) if has_row_labels else (False,):
+        marks += _axis_labels(matrix, layout, theme, is_row)
+    return tuple(marks), layout
+
+
+def centred(marks: tuple[Mark, ...], layout: HeatmapLayout, width: float) -> tuple[Mark, ...]:
+    """The marks of a matrix with cells of the largest allowed size, centred in ``width`` pixels."""
+    return moved(marks, (width - layout.width) / 2, 0) if layout.cell == LARGEST else marks
+
+
+def label_room(axes: Axes) -> float:
+    """The room for labels on both axes."""
+    return min(LABEL, widest(axes, LABEL_SIZE) + 12)
+
+
+LABEL_SIZE = 13
+
+
+def widest(axes: Axes, size: float) -> int:
+    """The width in pixels of the widest token."""
+    texts = {u.drawn[:LETTERS] for side in axes for u in side}
+    return math.ceil(max((fonts.width(text, size) for text in texts), default=0))
+
+
+def hairlines(layout: HeatmapLayout, rows: int, cols: int, theme: Theme) -> list[Mark]:
+    """Lines of one pixel between cells, if these are large enough."""
+    left, top, cell = layout.left, layout.top, layout.cell
+    if cell < HAIRLINES:
+        return []
+    across = [Rect(left + c * cell - 0.5, top, 1, rows * cell, fill=theme.paper) for c in range(1, cols)]
+    down = [Rect(left, top + r * cell - 0.5, cols * cell, 1, fill=theme.paper) for r in range(1, rows)]
+    return [*across, *down]
+
+
+def minuses(matrix: Matrix, layout: HeatmapLayout, theme: Theme) -> list[Mark]:
+    """A minus in every cell that is clearly below 0, in the grey theme, where the two ends of the scale look alike."""
+    if not theme.has_minus or matrix.d is None or layout.cell < MARKED:
+        return []
+    d, cell = matrix.d.astype(np.float64), layout.cell
+    largest, high = float(np.abs(d).max(initial=0)), max(1.0, cell * 0.1)
+    return [
+        Rect(
+            layout.left + (c + 0.25) * cell,
+            layout.top + (r + 0.5) * cell - high / 2,
+            cell * 0.5,
+            high,
+            fill=theme.paper if d[r, c] < -DEEP * largest else theme.ink,
+        )
+        for r, c in zip(*np.nonzero((d < 0) & (d <= -FAINT * largest)), strict=True)
+    ]
+
+
+def _frame(matrix: Matrix, layout: HeatmapLayout, theme: Theme, has_halo: bool) -> list[Mark]:
+    """A frame around what is held; of cells that a frame would hide, a tick beside their row and above their column.
+    No cell fades: its colour is its number. ``has_halo``: the frame is seen on cells of every colour."""
+    if matrix.held is None:
+        return []
+    (row, col), (left, top, cell) = matrix.held, (layout.left, layout.top, layout.cell)
+    x, wide = (left, len(matrix.axes.cols) * cell) if col is None else (left + col * cell, cell)
+    y, high = (top, len(matrix.axes.rows) * cell) if row is None else (top + row * cell, cell)
+    if cell >= FRAMED:
+        lines = [(theme.paper, HALO)] * has_halo + [(theme.accent, FRAME)]
+        return [Rect(x, y, wide, high, stroke=colour, stroke_width=width) for colour, width in lines]
+    beside = [Rect(left - TICK - 1, y, TICK, high, fill=theme.accent)] if row is not None else []
+    above = [Rect(x, top - TICK - 1, wide, TICK, fill=theme.accent)] if col is not None else []
+    return [*beside, *above]
+
+
+def label_step(layout: HeatmapLayout) -> tuple[float, int]:
+    """The size of labels, and at every how many rows or columns there is one."""
+    size = max(9 if layout.cell < 10 else 10, min(LABEL_SIZE, layout.cell - 1))  # as in browser/heatmap.js
+    return size, math.ceil(size / layout.cell)
+
+
+def thinned(layout: HeatmapLayout) -> str:
+    """Say which labels are left out; empty if all are there."""
+    _, every = label_step(layout)
+    return "" if layout.width == layout.left else every_named(every)  # nothing is drawn
+
+
+def unlabelled(
+    layout: HeatmapLayout, page: tuple[float, float], every: Sequence[Axes], pinning: str = "", most: int = 0
+) -> tuple[Note, ...]:
+    """A note that labels are left out, if they are, with what helps. ``page``: the width and height that matrices of
+    ``every`` axes have, each with room for ``most`` rows and columns; ``pinning``: what a pin does about it."""
+    says = thinned(layout)
+    if not says:
+        return ()
+    sides = [[axes.rows for axes in every], [axes.cols for axes in every]]
+    counts = [max(most, max(map(len, side))) for side in sides]
+    words = [max(sum(not unit.special for unit in axis) for axis in side) for side in sides]
+    if most:
+        words = [max(words)] * 2
+    ways = [_raise(page, layout.top, counts), "lower font_pt"]
+    if words != counts and not _raise(page, layout.top, words):
+        ways.append("hide special tokens")
+    listed = f"{', '.join(ways[:-1])} or {ways[-1]}"
+    return (Note(f"{says[0].upper()}{says[1:]}.", f"For all of them, {listed}.{pinning}"),)
+
+
+def _raise(page: tuple[float, float], label: float, counts: Sequence[int]) -> str:
+    """Name what must be raised so that each of so many rows and columns has a label; empty if nothing."""
+    rows, cols = counts
+    needed = zip(("width_mm", "max_height_mm"), page, (cols, rows), strict=True)
+    short = [name for name, room, count in needed if room - label < LABELLED * count]
+    return f"raise {' and '.join(short)}" if short else ""
+
+
+def _axis_labels(matrix: Matrix, layout: HeatmapLayout, theme: Theme, is_row: bool) -> list[Mark]:
+    side = matrix.axes.rows if is_row else matrix.axes.cols
+    held = None if matrix.held is None else (matrix.held.row if is_row else matrix.held.col)
+    size, every = label_step(layout)
+    marks: list[Mark] = []
+    for i in sorted(with_label(len(side), every, held)):
+        unit = side[i]
+        at = (layout.top if is_row else layout.left) + (i + 0.5) * layout.cell
+        colour = theme.accent if held == i else theme.muted if unit.special else theme.ink
+        weight: Strength = 600 if held == i else 400
+        x, y = (layout.left - 6, at) if is_row else (at, layout.top - 6)
+        of_axis = Text(x, y, unit.drawn, size, colour, weight, "end" if is_row else "start", 0 if is_row else 90)
+        marks += label(of_axis, LABEL - 6, layout.cell)
+        if every > 1:  # which of several rows a label belongs to
+            x, y, wide, high = (layout.left - 5, at - 0.5, 4, 1) if is_row else (at - 0.5, layout.top - 5, 1, 4)
+            marks.append(Rect(x, y, wide, high, fill=theme.muted))
+    return marks
+
+
+def with_label(count: int, every: int, held: int | None) -> set[int]:
+    """Which of ``count`` rows or columns get a label: every ``every``-th, and a held one in place of those too near to
+    it."""
+    regular = {i for i in range(0, count, every) if held is None or abs(i - held) >= every}
+    return regular if held is None else {held, *regular}
+
+
+def foot(layout: HeatmapLayout, theme: Theme, ramp: tuple[str, ...], words: str) -> tuple[Mark, ...]:
+    """Below a matrix: the names of the axes, or, where labels are left out, that they are; and the colour scale with
+    its range in words."""
+    y = layout.height + FOOT / 2 + 2
+    names, missing = "rows: from (query)   columns: to (key)", thinned(layout)
+    text_width = fonts.width(words, 11)
+    for text in filter(None, (f"{names}   {missing}".rstrip(), missing)):
+        bar = min(90.0, layout.width - fonts.width(text, 11) - text_width - GAP - 24)
+        if bar >= 24:
+            return (Text(0, y, text, 11, theme.muted), *scale_bar(layout.width, y, bar, theme, ramp, words))
+    bar = min(90.0, max(24.0, layout.width - text_width - 8))  # too narrow for both: the scale is more important
+    return scale_bar(layout.width, y, bar, theme, ramp, words)
+
+
+def scale_bar(
+    right: float, y: float, bar: float, theme: Theme, ramp: tuple[str, ...] | Pixels, words: str
+) -> tuple[Mark, ...]:
+    """A colour scale that ends at ``right``, followed by its range in words; ``ramp``: its stops, or its colours
+    [line, place, rgb]."""
+    x = right - fonts.width(words, 11) - GAP - bar
+    colours = palette(ramp)[None, SHADES] if isinstance(ramp, tuple) else ramp
+    high = 8 if len(colours) == 1 else 14
+    return (CellPicture(x, y - high / 2, bar, high, colours), Text(right, y, words, 11, theme.muted, anchor="end"))

@@ -1,0 +1,295 @@
+"""What heads of a vision transformer look at: for each head, the weights of the patches over the image."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageColor
+
+from mha_viz.attention import Attention, Head, Weights, is_number
+from mha_viz.attention.numbers import name_array
+from mha_viz.attention.steps import request_of
+from mha_viz.errors import SettingError, ShapeError, shorten_value
+from mha_viz.figures.drawing.marks import CellPicture, Drawing, Mark, Pixels
+from mha_viz.figures.drawing.table import Table
+from mha_viz.figures.drawing.theme import THEMES, Theme, palette
+from mha_viz.figures.layout import GridLayout, Size, caption, grid_layout, said_below, sheet
+from mha_viz.figures.layout.grid import FOOT, column_names, foot, names_of, row_name, span_of_each
+from mha_viz.figures.layout.heatmap import SHADES
+from mha_viz.figures.layout.view import Block, View, painted, scale_colours, shades
+from mha_viz.model_names import cite_model, name_in_column
+from mha_viz.numerals import counted
+from mha_viz.quotes import quoted
+from mha_viz.text import TokenizedText
+from mha_viz.view.quantities import QUANTITIES
+
+SHARP = 1600  # pixels of an image along all heads of a row, and of a column
+FAINT = 0.45  # of an image's own light and shade, where no attention is
+GREYS = 8  # of an image, on the colour scale
+DENSE = 0.85  # how much the colour of the largest weight covers the image
+
+BRACKETED = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
+NUMBER = re.compile(r"\d+")
+PLACE = re.compile(r"\(?\s*\d{1,6}\s*,\s*\d{1,6}\s*\)?")
+BETWEEN = re.compile(r"[\s,;:._x×/-]*(?:c|col|column)?[\s_]*", re.IGNORECASE)  # a row and a column
+
+COLUMNS = ("layer", "head", "row", "column", "value")
+Grey = npt.NDArray[np.float64]
+
+
+class Held(NamedTuple):
+    """The token from which, or if ``is_key`` to which, the weights are shown; and the patches, ``rows`` × ``columns``
+    tokens, row by row."""
+
+    token: int
+    is_key: bool
+    patches: tuple[int, ...]
+    rows: int
+    columns: int
+
+
+def held_token(attention: Attention, view: View, columns: int | None) -> Held:
+    """What a figure shows of each head. Raises SettingError, and ShapeError if the tokens are no such patches."""
+    query, key = view.pinned
+    if (query is None) == (key is None):
+        raise SettingError(f"pin is {view.pin!r}.", 'Pin one token: "q0" as query, "k0" as key.')
+    if view.scale == "row":
+        raise SettingError("scale is 'row'.", 'Give "head", "fixed" or "log".')
+    if columns is not None and (not is_number(columns) or isinstance(columns, bool)):
+        raise SettingError(f"columns is {shorten_value(columns)!r}.", "Give the number of patches in a row.")
+    text = attention.queries if query is None else attention.keys
+    patches, rows, wide = _laid_out(_patches(attention, text), columns)
+    return Held(key or query or 0, query is None, patches, rows, wide)
+
+
+def _patches(attention: Attention, text: TokenizedText) -> dict[int, str]:
+    """Return the names of the patches by token: those with numbers and without brackets. Raises ShapeError for the
+    tokens of a text, which have other names, or were made by a tokenizer, and for names of two kinds, of which one is
+    of other tokens."""
+    names = {
+        place: token.text
+        for place, token in enumerate(text.tokens)
+        if not token.special and not BRACKETED.fullmatch(token.text)
+    }
+    words = [name for name in names.values() if not any(map(str.isdigit, name))]
+    if not names and request_of(attention) is None:
+        problem = f"All {counted(len(text.tokens), 'token')} have names in brackets, or are special: none is a patch."
+        raise ShapeError(problem, "Name the patches by number, without brackets: “0,1”.")
+    if words or not names or request_of(attention) is not None:
+        one = quoted((words or [*names.values()] or [text.tokens[0].text])[0])
+        raise ShapeError(
+            f"The tokens are those of a text, such as {one}, and not patches of an image.",
+            "Give what a vision transformer attends to (Attention.from_cache), with patches named by number: “0,1”.",
+        )
+    kinds = {NUMBER.sub("0", name): name for name in names.values()}
+    if len(kinds) > 1:
+        one, other = [*map(quoted, kinds.values())][:2]
+        problem = f"Names of two kinds have numbers, such as {one} and {other}."
+        raise ShapeError(problem, "Give names in brackets, such as [REG1], to the tokens that are no patches.")
+    return names
+
+
+def _laid_out(names: Mapping[int, str], columns: int | None) -> tuple[tuple[int, ...], int, int]:
+    """Return the tokens of the patches row by row, and their rows and columns: from names such as “0,1”, from
+    ``columns``, or as a square. Raises ShapeError if they do not fill these."""
+    count, places = len(names), [*names]
+    at = _places_in([*names.values()])
+    if at:
+        rows, wide = (max(numbers) - min(numbers) + 1 for numbers in zip(*at, strict=True))
+        if columns not in (None, wide):
+            raise ShapeError(f"The names of the patches say rows of {wide}, columns is {columns}.", "Leave it out.")
+        if len({*at}) < count or count != rows * wide:
+            raise ShapeError(
+                f"{counted(count, 'patch', 'patches')} with {len({*at})} places do not fill the {rows} × {wide} = "
+                f"{rows * wide} that their names say.",
+                "Give each patch the name of its own place, “row,column”, and names in brackets to other tokens.",
+            )
+        return tuple(place for _, place in sorted(zip(at, places, strict=True))), rows, wide
+    wide = math.isqrt(count) if columns is None else columns
+    if wide < 1 or count % wide or (columns is None and wide * wide != count):
+        shape = f"a square of {wide**2} or {(wide + 1) ** 2}" if columns is None else f"rows of {wide}"
+        more = f", of which {count // wide * wide} would fill {count // wide}" if columns and wide > 0 else ""
+        raise ShapeError(
+            f"{count} patches do not form {shape}{more}.",
+            "Give columns=, or names “row,column” to the patches and in brackets, such as [REG1], to other tokens.",
+        )
+    return tuple(places), count // wide, wide
+
+
+def _places_in(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the row and column that names of one kind say, "0,1", "patch_0_1" or "r0c1", in the two numbers that are
+    not the same in all; empty if only one number is not. Raises ShapeError for other numbers, such as those of frames.
+    """
+    numbers = np.array([[int(number) for number in NUMBER.findall(name)] for name in names], dtype=object)
+    varying = [column for column in range(numbers.shape[1]) if len({*numbers[:, column]}) > 1]
+    if PLACE.fullmatch(names[0]):
+        varying = [0, 1]
+    if len(varying) < 2:
+        return []
+    between = NUMBER.split(names[0])[varying[0] + 1]
+    if len(varying) > 2 or not BETWEEN.fullmatch(between):
+        problem = f"Names such as {quoted(names[0])} have several numbers that are not a row and a column."
+        raise ShapeError(problem, "Give the patches of one image, with names “row,column”.")
+    return [(int(row), int(column)) for row, column in numbers[:, varying]]
+
+
+def weights_of(attention: Attention, head: Head, shown: Held) -> Weights:
+    """[row, column]: the weights of one head between the held token and each patch. Raises UnknownHead."""
+    matrix = attention[head]
+    line = matrix[:, shown.token] if shown.is_key else matrix[shown.token]
+    return line[[*shown.patches]].reshape(shown.rows, shown.columns)
+
+
+def grey_of(image: Any) -> Grey:
+    """[row, column] from 0 to 1: a picture, or an array [row, column], [row, column, colour] or [colour, row, column].
+    Raises ShapeError."""
+    remedy = "Give a picture, or an array [row, column, colour]."
+    if isinstance(image, str | os.PathLike):
+        raise ShapeError(f"{shorten_value(image, 60)!r} is the path of an image.", "Open it: PIL.Image.open(path).")
+    if isinstance(image, Image.Image) and not image.mode.startswith(("I", "F")):
+        image = image.convert("RGB")
+    try:
+        pixels = np.asarray(image)
+    except ValueError as error:
+        raise ShapeError("The rows of the image have different lengths.", remedy) from error
+    if pixels.ndim == 3 and pixels.shape[0] in (1, 3) and pixels.shape[2] not in (1, 3, 4):
+        pixels = np.moveaxis(pixels, 0, 2)
+    grey = pixels[..., :3].mean(axis=2) if pixels.ndim == 3 and pixels.shape[2] in (1, 3, 4) else pixels
+    if grey.ndim != 2 or not grey.size or pixels.dtype.kind not in "buif":
+        raise ShapeError(f"The image is an array of {pixels.shape}.", remedy)
+    if not np.isfinite(grey).all() or grey.min() < 0:
+        problem = "The image has numbers that are below 0 or not finite."
+        raise ShapeError(problem, "Give the pixels as they are shown, before they are normalised.")
+    return np.clip(grey.astype(np.float64) / _white(pixels), 0, 1)
+
+
+def _white(pixels: npt.NDArray[Any]) -> float:
+    """The number of a white pixel: 255 or 65,535 of integers, and 1 of others, if none is larger."""
+    largest, whole = float(pixels.max()), pixels.dtype.kind in "ui"
+    usual = (1.0,) if not whole else (255.0,) if pixels.dtype == np.uint8 else (255.0, 65535.0)
+    return next((white for white in usual if largest <= white), largest)
+
+
+def over_image(
+    attention: Attention, image: Grey | None, heads: Sequence[Head], shown: Held, view: View, size: Size
+) -> Drawing:
+    """The patches of all ``heads``, of each of some layers the same ones. Raises UnknownHead."""
+    theme, quantity = THEMES[size.look], QUANTITIES[attention.quantity]
+    layers, numbers = (sorted({*places}) for places in zip(*heads, strict=True))
+    footer = said_below(caption.off_line([(attention, head) for head in heads]), size.pixels, theme.ink)
+    height = size.tallest - FOOT - footer[1]
+    layout = grid_layout(size.pixels, len(layers), len(numbers), height, largest=min(size.pixels, height))
+    sharp = max(1, SHARP // max(len(numbers) * shown.columns, len(layers) * shown.rows))
+    under = None if image is None else _fitted(image, shown, sharp)
+    marks, parts = list[Mark](), list[Block]()
+    rows, columns = names_of(attention, layers, numbers, layout)
+    for place, layer in enumerate(layers):
+        y = layout.top + place * layout.step
+        marks.append(row_name(layout, place, rows[place], theme))
+        for across, number in enumerate(numbers):
+            w = weights_of(attention, Head(layer, number), shown)
+            parts.append(Block(w, np.zeros(len(w), np.float32), quantity.is_signed, quantity.is_share))
+            marks.append(_picture(_seen(parts[-1], view.scale, theme, under), layout, across, y, shown))
+    marks += [
+        *column_names(layout, columns, theme),
+        *foot(attention, layout, theme, parts, view.scale, _ramp(parts, theme, under)),
+    ]
+    drawing = Drawing(
+        layout.width,
+        layout.height + FOOT,
+        tuple(marks),
+        background=None if size.transparent else theme.paper,
+        **_words(attention, heads, shown, span_of_each(attention, view.scale, parts), under is not None),
+    )
+    return sheet(drawing, size, footer)
+
+
+def table(attention: Attention, heads: Sequence[Head], shown: Held) -> Table:
+    """The weights that the figure shows."""
+    rows = [
+        (*head, row, column, float(value))
+        for head in heads
+        for (row, column), value in np.ndenumerate(weights_of(attention, head, shown))
+    ]
+    about = {
+        "model": name_in_column(attention.model),
+        "revision": attention.revision,
+        "token": _token(attention, shown),
+    }
+    about |= {"numbers": name_array(attention.quantity, attention.made), "made": "; ".join(attention.made)}
+    return Table(COLUMNS, tuple(rows), about)
+
+
+def _fitted(image: Grey, shown: Held, sharp: int) -> Grey:
+    """The image with ``sharp`` pixels along each side of a patch."""
+    picture = Image.fromarray((image * 255).astype(np.uint8))
+    resized = picture.resize((shown.columns * sharp, shown.rows * sharp), Image.Resampling.LANCZOS)
+    return np.asarray(resized, np.float64) / 255
+
+
+def _seen(part: Block, scale: str, theme: Theme, under: Grey | None) -> Pixels:
+    """[row, column, rgb]: the colours of the weights, the more opaque the larger, over the faint image."""
+    cells = painted(part, scale, theme)
+    if under is None:
+        return cells
+    sharp = len(under) // len(part.w)
+    share = (shades(part.w, scale) / 255).repeat(sharp, 0).repeat(sharp, 1)
+    return _over(cells.repeat(sharp, 0).repeat(sharp, 1), share, theme, under)
+
+
+def _over(colours: Pixels, share: Grey, theme: Theme, under: Grey) -> Pixels:
+    """[row, column, rgb]: colours over the faint image, the more opaque the larger the ``share`` [row, column]."""
+    paper = np.array(ImageColor.getrgb(theme.paper))
+    faint = paper + FAINT * (255 * under[..., None] - paper)
+    seen: Pixels = np.rint(faint + DENSE * share[..., None] * (colours - faint)).astype(np.uint8)
+    return seen
+
+
+def _ramp(parts: Sequence[Block], theme: Theme, under: Grey | None) -> tuple[str, ...] | Pixels:
+    """The colour scale: its stops or, over an image, what each colour looks like on black, in the first line, to
+    white, in the last."""
+    stops = scale_colours(parts, theme)
+    if under is None:
+        return stops
+    place = np.linspace(0, 1, 256)[SHADES]
+    share = np.abs(2 * place - 1) if stops == theme.signed else place
+    greys = np.linspace(0, 1, GREYS)[:, None]
+    return _over(palette(stops)[None, SHADES], share[None], theme, np.broadcast_to(greys, (GREYS, len(place))))
+
+
+def _picture(pixels: Pixels, layout: GridLayout, across: int, y: float, shown: Held) -> CellPicture:
+    """In the middle of its square."""
+    side = layout.size / max(shown.rows, shown.columns)
+    width, height = side * shown.columns, side * shown.rows
+    x = layout.left + across * layout.step + (layout.size - width) / 2
+    return CellPicture(x, y + (layout.size - height) / 2, width, height, pixels)
+
+
+def _token(attention: Attention, shown: Held) -> str:
+    text = attention.keys if shown.is_key else attention.queries
+    return text.tokens[shown.token].text
+
+
+def _words(attention: Attention, heads: Sequence[Head], shown: Held, colours: str, is_over: bool) -> caption.Words:
+    whole = len(heads) == attention.layers * attention.heads
+    listed = caption.all_of(attention) if whole else ", ".join(caption.named(attention, head) for head in heads)
+    token, patches = f"“{_token(attention, shown)}”", f"{shown.rows} × {shown.columns} patches"
+    way = f"from each of {patches} to {token}" if shown.is_key else f"from {token} to each of {patches}"
+    title = f"Attention over an image: {listed} of {cite_model(attention.model, attention.revision)}, {way}"
+    done = "".join(f", {each}" for each in (caption.steps(attention),) if each)
+    off = caption.off_note([(attention, head) for head in heads])
+    how = "; the scale shows each over the image’s black, above, to its white, below" * is_over
+    sentences = (f"{title}{done}.", off, caption.quantities([attention]), f"Colour: {colours}{how}.")
+    about = {
+        "figure": "image",
+        "model": name_in_column(attention.model),
+        "revision": attention.revision,
+        "patches": patches,
+    }
+    return {"caption": " ".join(filter(None, sentences)), "alt": f"{title}.", "about": about}

@@ -1,0 +1,365 @@
+"""One reading, packed for a browser: everything the interactive drawing needs, in one run of bytes.
+
+Layout: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded so that the body starts at
+a multiple of four), the body. Full matrices are uint16 levels; every row has one float32 scale for ordinary keys and
+one for special ones, so that a weight is exact to 8e-6 of the largest in its part of the row: three decimals on screen
+are correct, even if little weight is left after special tokens are hidden and the rest is rescaled. Thumbnails are
+uint8, 255 × √weight.
+
+The header's ``tokens`` and the fields that belong to them describe the rows, and also the columns unless there are
+``keys``, which then describe the columns (the text that is attended to).
+
+If a matrix would exceed COARSE_BYTES, its levels are uint8, exact to 0.2 % of the largest in their part of the row: the
+packet then has the field ``coarse`` and stays under 1.5 MB.
+
+Short texts carry all heads in full. Beyond FULL_BYTES only the wanted heads are full (their whole layer if it fits),
+and the grid is drawn from max-pooled thumbnails: a long text with one open head takes less than 1 MB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.analysis.metrics import METRICS, measure_all
+from mha_viz.attention import Attention, Head, Weights
+from mha_viz.attention.numbers import name_numbers
+from mha_viz.attention.steps import first_written, in_model
+from mha_viz.attention.tensors import between, each_layer
+from mha_viz.figures.drawing.theme import THEMES
+from mha_viz.heads import in_link
+from mha_viz.model_names import cite_model
+from mha_viz.text import TokenizedText
+from mha_viz.view.quantities import QUANTITIES
+
+FULL_BYTES = 1_250_000  # up to this size all heads are full
+LAYER_BYTES = 500_000  # up to this size the open layer is full
+ALONE_BYTES = 24_000_000  # up to this size all heads are full in a page without a server
+MATRIX_BYTES = 4_000_000  # of heads that are drawn together
+COARSE_BYTES = 1_200_000  # up to this size a matrix has 16-bit levels
+COARSE_BITS = 8
+THUMB_BYTES = 200_000  # of all thumbnails together
+_THEMES = {name: theme._asdict() for name, theme in THEMES.items()}
+ISOLATED_SPECIALS = 8  # the most special tokens with a thumbnail row each
+
+
+@dataclass(frozen=True)
+class RankedLink:
+    """A ranking of all heads by their weight from one unit to another.
+
+    ``query`` and ``key`` are token indices; ``words`` extends them to the words they belong to.
+    """
+
+    query: int
+    key: int
+    words: bool
+
+
+def link_weights(attention: Attention, link: RankedLink) -> npt.NDArray[np.float32]:
+    """[layer, head]: the weight from ``link.query`` to ``link.key`` (the sum over the pieces of a key word, the mean
+    over those of a query word)."""
+    queries, keys = [link.query], [link.key]
+    if link.words:
+        queries = list(_group_of(attention.queries, link.query))
+        keys = list(_group_of(attention.keys, link.key))
+    return between(attention.weights, [queries], [keys])[..., 0, 0]
+
+
+@dataclass(frozen=True)
+class OpenHead:
+    """What is open if the URL names no head: a head, and a pin such as "q10" (query token 10)."""
+
+    head: str = "L0H0"
+    pin: str | None = None
+
+
+class Overview(NamedTuple):
+    """The part of a packet about all heads, independent of which are open; worth caching because computing it takes
+    most of the time."""
+
+    metrics: list[dict[str, object]]
+    bins: dict[str, object]
+    thumbs: bytes
+
+
+def overview(attention: Attention) -> Overview:
+    """Numbers of every head, and thumbnails unless all heads are sent in full."""
+    is_share = QUANTITIES[attention.quantity].is_share
+    values = {name: _five_digits(numbers) for name, numbers in measure_all(attention).items()}
+    metrics = [{**measure, "values": values[str(measure["name"])]} for measure in _of_each_head(is_share)]
+    if _all_fit(attention):
+        return Overview(metrics, {}, b"")
+    side = max(12, math.isqrt(THUMB_BYTES // (attention.layers * attention.heads)))
+    starts, special = bins(attention.queries, side)
+    rows: dict[str, object] = {"starts": starts, "special": special}
+    if not attention.is_cross:
+        return Overview(metrics, rows, thumbnails(attention, starts))
+    columns, special = bins(attention.keys, side)
+    return Overview(
+        metrics, rows | {"keys": {"starts": columns, "special": special}}, thumbnails(attention, starts, columns)
+    )
+
+
+def _of_each_head(is_share: bool) -> list[dict[str, object]]:
+    """The measures, without their numbers."""
+    return [
+        {
+            "name": metric.name,
+            "label": metric.label,
+            "unit": metric.unit if is_share else "number",
+            "help": metric.help,
+        }
+        for metric in METRICS.values()
+        if is_share or metric.unit == "share"
+    ]
+
+
+def common(model: str, revision: str, layers: int, heads: int) -> dict[str, object]:
+    """The fields of the header that all readings of a model have in common, with all heads in full: the rest is made in
+    a browser that reads by itself (``browser/live/reader.js``)."""
+    named = {"model": cite_model(model), "cited": cite_model(model, revision)}
+    shape = {"layers": layers, "heads": heads, "together": heads}
+    return {**named, **shape, "metrics": _of_each_head(True), "themes": _THEMES}
+
+
+def packet(
+    attention: Attention,
+    wanted: Sequence[Head],
+    link: RankedLink | None = None,
+    start: OpenHead | None = None,
+    summary: Overview | None = None,
+    everything: bool = False,
+    bits: int = 16,
+    drawn: Sequence[Head] = (),
+) -> bytes:
+    """The bytes for one reading. ``wanted`` heads are full, only the first ones if there are too many.
+
+    ``summary`` is the reading's :func:`overview`, if already computed. ``everything``: for a page without a server, all
+    heads are full up to ALONE_BYTES, or those that are ``drawn`` in the grid, where it draws rows and columns of all.
+    ``bits`` per level: with 12, a weight is exact to 1.3e-4 of the largest in its
+    part of the row, and the bytes compress to three quarters. Raises UnknownHead for a head that the model does not
+    have.
+    """
+    summary = summary or overview(attention)
+    whole = everything and _total_bytes(attention) <= ALONE_BYTES
+    if not everything and is_coarse(attention):
+        bits = COARSE_BITS
+    full = (drawn or attention.every_head()) if whole else full_heads(attention, wanted)
+    special = attention.keys.special
+    signed = QUANTITIES[attention.quantity].is_signed
+    layers, numbers = divmod(np.array(attention.places(full)), attention.heads)
+    parts = [*quantised(attention.weights[layers, numbers], special, bits, signed), summary.thumbs]
+    header = _header(attention, full, start or OpenHead(str(attention.every_head()[0])), summary, everything)
+    header |= {"coarse": True} if bits == COARSE_BITS else {}
+    if drawn and len(drawn) < attention.layers * attention.heads:
+        rows = {attention.layer_numbers.index(head.layer) for head in drawn}
+        header["drawn"] = {"layers": sorted(rows), "heads": sorted({head.head for head in drawn})}
+    if attention.hidden.any():  # hidden before: the page states how much in any case
+        header["hidden"] = [_five_digits(row) for row in attention.hidden[layers, numbers]]
+    if summary.bins and link is not None:
+        header["link"] = {**asdict(link), "weights": _five_digits(link_weights(attention, link))}
+    return _packed(header, parts)
+
+
+def full_heads(attention: Attention, wanted: Sequence[Head]) -> list[Head]:
+    """The heads that are sent in full, in order: all of them, or the wanted ones' layer, or the wanted ones."""
+    for head in wanted:
+        _ = attention[head]  # raises UnknownHead
+    every = list(attention.every_head())
+    if _all_fit(attention):
+        return every
+    if _matrix_bytes(attention) * attention.heads <= LAYER_BYTES:
+        layers = {head.layer for head in wanted}
+        return [head for head in every if head.layer in layers]
+    return sorted(dict.fromkeys(wanted[: most_together(attention)]))
+
+
+def most_together(attention: Attention) -> int:
+    """How many heads of one layer can be drawn together: all of them, or fewer if the text is very long."""
+    return min(attention.heads, max(1, MATRIX_BYTES // _matrix_bytes(attention)))
+
+
+def _matrix_bytes(attention: Attention) -> int:
+    return 2 * len(attention.queries) * len(attention.keys)
+
+
+def is_coarse(attention: Attention) -> bool:
+    """Whether one head has so many weights that the browser gets one byte for each."""
+    return _matrix_bytes(attention) > COARSE_BYTES
+
+
+def _total_bytes(attention: Attention) -> int:
+    return _matrix_bytes(attention) * attention.layers * attention.heads
+
+
+def _all_fit(attention: Attention) -> bool:
+    return _total_bytes(attention) <= FULL_BYTES
+
+
+def quantised(
+    matrices: npt.NDArray[np.float32], special: Sequence[bool], bits: int = 16, signed: bool = False
+) -> list[bytes]:
+    """Scales [head, query, 2] (ordinary keys, special keys) as float32 and levels [head, query, key] as uint16, with
+    COARSE_BITS as uint8.
+
+    A weight is its level × the scale of its part of the row; for signed numbers, the middle level (32,768 or 128) is
+    first subtracted from its level.
+    """
+    runs = _runs(special)
+    sizes = np.abs(matrices) if signed else matrices
+    tops = np.zeros((*matrices.shape[:2], 2), np.float32)
+    for columns, part in runs:
+        np.maximum(tops[..., part], sizes[..., columns].max(axis=2), out=tops[..., part])
+    width = COARSE_BITS if bits == COARSE_BITS else 16
+    step = 2 ** (width - bits)  # low bits of levels that stay 0
+    zero = 2 ** (width - 1) if signed else 0
+    highest = (2**width - 1 - zero) // step * step
+    scales = (tops / highest).astype("<f4")
+    steps = np.maximum(scales, np.float32(1e-38)) * np.float32(step)
+    levels = np.empty_like(matrices)
+    for columns, part in runs:
+        np.divide(matrices[..., columns], steps[..., part, None], out=levels[..., columns])
+    np.rint(levels, out=levels)
+    levels *= step
+    np.clip(levels, -highest, highest, out=levels)
+    levels += zero
+    return [scales.tobytes(), levels.astype(f"<u{width // 8}").tobytes()]
+
+
+def _runs(special: Sequence[bool]) -> list[tuple[slice, int]]:
+    """Runs of columns that are all special, 1, or all ordinary, 0: the slices of a row with separate scales."""
+    runs, start = [], 0
+    for part, columns in groupby(special):
+        end = start + len(list(columns))
+        runs.append((slice(start, end), int(part)))
+        start = end
+    return runs
+
+
+def bins(text: TokenizedText, side: int) -> tuple[list[int], list[bool]]:
+    """How at most ``side`` thumbnail rows cover the tokens: the first token of each row, and which rows are hidden with
+    special tokens.
+
+    The first special tokens have a row each, so that hiding them is exact; the tokens between them share the remaining
+    rows evenly.
+    """
+    n = len(text)
+    isolated = {i for i, special in enumerate(text.special) if special}
+    isolated = set(sorted(isolated)[:ISOLATED_SPECIALS])
+    width = max(1, math.ceil((n - len(isolated)) / max(1, side - 2 * len(isolated))))
+    starts: list[int] = []
+    for i in range(n):
+        if i in isolated or not starts or i - starts[-1] >= width or starts[-1] in isolated:
+            starts.append(i)
+    return starts, [i in isolated for i in starts]
+
+
+def thumbnails(attention: Attention, row_starts: Sequence[int], column_starts: Sequence[int] | None = None) -> bytes:
+    """Every head max-pooled over bins of rows and of columns, by default the same bins: [layer, head, row, column] as
+    uint8, 255 × √weight, ignoring signs."""
+    column_starts = row_starts if column_starts is None else column_starts
+    row_spans = list(zip(row_starts, [*row_starts[1:], len(attention.queries)], strict=True))
+    column_spans = list(zip(column_starts, [*column_starts[1:], len(attention.keys)], strict=True))
+    is_signed = QUANTITIES[attention.quantity].is_signed
+
+    def pooled(weights: Weights) -> bytes:
+        sizes = np.abs(weights) if is_signed else weights
+        rows = np.stack([sizes[:, start:end].max(axis=1) for start, end in row_spans], axis=2)
+        # [head, key, row]: complete rows again, for which max is fast
+        cells = np.stack([rows[:, start:end].max(axis=1) for start, end in column_spans], axis=2)
+        return bytes(np.rint(np.sqrt(np.minimum(cells, 1)) * np.float32(255)).astype(np.uint8))
+
+    return b"".join(each_layer(pooled, attention.weights))
+
+
+def text_key(text: str, pair: str, given: Sequence[str] = ()) -> str:
+    """A key of the text and of its words (``given``, if it is given as words), which tells whether a view was set for
+    the text that is now requested."""
+    return hashlib.blake2b(json.dumps([text, pair, given]).encode(), digest_size=9).hexdigest()
+
+
+def belongs_to(attention: Attention) -> str:
+    """What a view of a reading belongs to: its text and, for an encoder–decoder, the source, the target and the
+    part."""
+    request, text = attention.request, attention.queries
+    if request is None or not request.part:
+        return text_key(text.text, text.pair, text.given)
+    return text_key(request.text, request.target, request.part)
+
+
+def requested(attention: Attention) -> dict[str, object]:
+    """What else the page needs to ask for this reading again: the request to an encoder–decoder, or the heads that are
+    off."""
+    request = attention.request
+    if request is not None and request.part:
+        return {"request": {"text": request.text, "target": request.target, "part": request.part}}
+    if request is not None and request.off:
+        source = {"from": request.source} if request.source else {}
+        return {"request": {"off": in_link(request.off), "how": request.method} | source}
+    return {}
+
+
+def _header(
+    attention: Attention, full: Sequence[Head], start: OpenHead, thumbnails: Overview, alone: bool = False
+) -> dict[str, object]:
+    """``alone``: of a file, which is not to say where on somebody's disk the model is."""
+    text, heads, maps = attention.queries, attention.heads, attention.every_head()
+    of_model = [in_model(attention.made, head) for head in maps]
+    numbers, written = name_numbers(attention.quantity, attention.made), first_written(attention)
+    return {
+        "key": attention.key,
+        "of": belongs_to(attention),
+        "start": asdict(start),
+        "model": cite_model(attention.model) if alone else attention.model,
+        "cited": cite_model(attention.model, attention.revision),
+        "layers": attention.layers,
+        "heads": heads,
+        "together": most_together(attention),
+        **axis_tokens(text),
+        **({"keys": axis_tokens(attention.keys)} if attention.is_cross else {}),
+        **({} if written is None else {"written": written}),
+        **({} if attention.quantity == "weight" else {"quantity": attention.quantity}),
+        **({} if numbers == "weight" else {"numbers": numbers}),
+        **({"signed": True} if QUANTITIES[attention.quantity].is_signed else {}),
+        **requested(attention),
+        **({"in_model": of_model} if of_model != [*maps] else {}),
+        **({"layer_numbers": attention.layer_numbers} if attention.layer_numbers[-1] >= attention.layers else {}),
+        "full": attention.places(full),
+        "metrics": thumbnails.metrics,
+        "themes": _THEMES,
+    } | ({"bins": thumbnails.bins} if thumbnails.bins else {})
+
+
+def axis_tokens(text: TokenizedText) -> dict[str, object]:
+    """The data from which rows or columns are drawn: the tokens, and the words that they form."""
+    return {
+        "n": len(text),
+        "tokens": [t.drawn for t in text.tokens],
+        "segments": [t.segment for t in text.tokens],
+        "special": [*map(int, text.special)],
+        "groups": [list(g) for g in text.groups],
+        "words": [t.drawn for t in text.by_words().tokens],
+    }
+
+
+def _packed(header: dict[str, object], parts: list[bytes]) -> bytes:
+    head = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    head += b" " * (-len(head) % 4)
+    return b"".join([struct.pack("<I", len(head)), head, *parts])
+
+
+def _five_digits(values: npt.NDArray[Any]) -> list[float | None]:
+    return [None if math.isnan(v) else float(f"{v:.5g}") for v in values.ravel().tolist()]
+
+
+def _group_of(text: TokenizedText, index: int) -> tuple[int, ...]:
+    return next(group for group in text.groups if index in group)

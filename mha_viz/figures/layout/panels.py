@@ -1,0 +1,347 @@
+"""The panels of a comparison: which of their tokens correspond, and their packet for a browser that draws them side by
+side.
+
+Layout of the packet: a little-endian uint32 with the length of the header, the header (JSON, UTF-8, padded to four
+bytes), then one packet for each distinct reading in the layout of :mod:`mha_viz.figures.layout.packet`, with the heads
+of its panels only; ``sizes`` of the header says how many bytes each has. A head costs 2 · n² bytes, shared by panels
+that show it twice: 0.5 MB for the longest text, 8.4 MB for sixteen of them. The same panels give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.distance import divergence
+from mha_viz.attention import Attention, Head
+from mha_viz.errors import SettingError
+from mha_viz.figures.drawing.theme import THEMES
+from mha_viz.figures.layout.caption import steps
+from mha_viz.figures.layout.packet import OpenHead, Overview, _header, _packed, axis_tokens, quantised
+from mha_viz.figures.layout.view import Focus, Unit, View, focus, units
+from mha_viz.model_names import label_model, revision_in_words
+from mha_viz.text import Alignment, TokenizedText, align, clean
+from mha_viz.view.quantities import QUANTITIES
+
+MOST = 16  # the most panels in one figure
+NUMBER = "Their words differ in number. Compare two sentences of equal length that differ only in some words."
+
+
+class Panel(NamedTuple):
+    """One head of one reading, with the name that a user gave it, if any."""
+
+    attention: Attention
+    head: Head
+    name: str = ""
+
+
+def held_by_panels(
+    panels: Sequence[Panel], view: View, pin_of: int = 0, diff: tuple[int, int] | None = None
+) -> list[Focus | None]:
+    """The held tokens of each panel."""
+    pinned = panels[pin_of].attention
+    two = [panels[i].attention for i in diff or ()]
+    if two and mismatch(two[0], two[1], view):
+        two = []
+    subtracted = {attention.key for attention in two}
+    order = [panel.attention.key for panel in panels]  # the page aligns each reading with those that come after it
+    return [
+        focus(units(pinned, view), view)  # units of both are in the same order
+        if {pinned.key, panel.attention.key} <= subtracted
+        else held_in(pinned, panel.attention, view, order.index(panel.attention.key) < order.index(pinned.key))
+        for panel in panels
+    ]
+
+
+def held_in(first: Attention, other: Attention, view: View, back: bool = False) -> Focus | None:
+    """The position in ``other`` of the pin, which counts tokens of ``first``; None if nothing corresponds to it.
+
+    There may be several equally good alignments; ``back`` uses that of ``other`` to ``first``.
+    """
+    axes = units(other, view)
+    sides = texts(first, other)
+    if all(ours == theirs for ours, theirs in sides):
+        return focus(axes, view)
+    query, key = (_unit_for(*side, token, back) for side, token in zip(sides, view.pinned, strict=True))
+    row, col = (_index(side, unit) for side, unit in ((axes.rows, query), (axes.cols, key)))
+    pinned = [token is not None for token in view.pinned]
+    present = [row is not None, col is not None]
+    return Focus(row, col) if any(pinned) and pinned == present else None
+
+
+def pin_in(panels: Sequence[Panel], number: int, view: View, pin_of: int) -> str:
+    """The pin, which counts tokens of panel ``pin_of``, counted in tokens of panel ``number``; empty if nothing
+    corresponds to it."""
+    axes, held = units(panels[number].attention, view), held_by_panels(panels, view, pin_of)[number]
+    if held is None:
+        return ""
+    query = "" if held.row is None else f"q{axes.rows[held.row].tokens[0]}"
+    return query if held.col is None else f"{query}k{axes.cols[held.col].tokens[0]}"
+
+
+def pin_for(panels: Sequence[Panel], diff: tuple[int, int], pin_of: int, view: View) -> tuple[int, str]:
+    """The pin of a comparison for the difference of two of its panels: which of the two panels it belongs to, and the
+    held token."""
+    pinned = panels[pin_of].attention
+    for side, number in enumerate(diff):
+        if panels[number].attention.key == pinned.key:
+            return side, view.pin
+    return 0, pin_in(panels, diff[0], view, pin_of)
+
+
+def texts(first: Attention, other: Attention) -> tuple[tuple[TokenizedText, TokenizedText], ...]:
+    """The texts of the rows of two readings, and those of their columns."""
+    return (first.queries, other.queries), (first.keys, other.keys)
+
+
+def _unit_for(first: TokenizedText, other: TokenizedText, token: int | None, back: bool) -> tuple[int, ...] | None:
+    """The pieces of ``other`` that correspond to the word of a token of ``first``."""
+    unit = next((i for i, group in enumerate(first.groups) if token in group), None)
+    if unit is None:
+        return None
+    if back:
+        same = align(other, first).same
+        matched = same.index(unit) if unit in same else None
+    else:
+        matched = align(first, other).same[unit]
+    return None if matched is None else other.groups[matched]
+
+
+def _index(side: tuple[Unit, ...], tokens: tuple[int, ...] | None) -> int | None:
+    return None if tokens is None else next((i for i, u in enumerate(side) if u.tokens[0] in tokens), None)
+
+
+def mismatch(first: Attention, second: Attention, view: View) -> str:
+    """Why the units of two readings do not correspond one to one; empty if they do."""
+    if first.quantity != second.quantity:
+        return f"One holds {first.quantity}s, the other {second.quantity}s. Compare two of the same quantity."
+    if first.is_cross != second.is_cross:
+        return "One leads from one text to another, the other from a text to itself. Compare two of the same kind."
+    sides = texts(first, second) if first.is_cross else texts(first, second)[:1]
+    reason = next((reason for side in sides if (reason := _unlike(*side, view))), "")
+    same_shape = [*map(len, units(first, view))] == [*map(len, units(second, view))]
+    return reason or ("" if same_shape else NUMBER)
+
+
+def _unlike(a: TokenizedText, b: TokenizedText, view: View) -> str:
+    """Why the units of two texts do not correspond one to one; empty if they do."""
+    place = align(a, b).place
+    ours, theirs = (_shown_units(text, view) for text in (a, b))
+    if [place[i] for i in ours] != theirs:
+        return NUMBER
+    if view.unit == "pieces" and not _cut_the_same(a, b, list(zip(ours, theirs, strict=True))):
+        return "Their words are split differently. Compare them by words."
+    return ""
+
+
+def _cut_the_same(a: TokenizedText, b: TokenizedText, partners: Sequence[tuple[int, int]]) -> bool:
+    """Whether pieces of words can be subtracted: equally many, and with the same characters if the words are the
+    same."""
+    same_text = (a.text, a.pair) == (b.text, b.pair)
+    ours, theirs = a.by_words().tokens, b.by_words().tokens
+    for i, j in partners:
+        pieces = [(a.tokens[s], b.tokens[t]) for s, t in zip(a.groups[i], b.groups[j], strict=False)]
+        if len(a.groups[i]) != len(b.groups[j]):
+            return False
+        if same_text and any((s.start, s.end) != (t.start, t.end) for s, t in pieces):
+            return False
+        replaced = ours[i].special or not same_word(ours[i].text, theirs[j].text)
+        if not same_text and not replaced and not all(same_word(s.text, t.text) for s, t in pieces):
+            return False
+    return True
+
+
+def same_word(one: str, two: str) -> bool:
+    return one.casefold() == two.casefold()
+
+
+def _shown_units(text: TokenizedText, view: View) -> list[int]:
+    """The words, and the special tokens if they are kept, by number."""
+    return [i for i, g in enumerate(text.groups) if view.special == "keep" or not text.tokens[g[0]].special]
+
+
+# ---- As bytes for the browser ---------------------------------------------------------------------------------
+
+
+UnitName = Literal["pieces", "words"]
+PlaceOfEach = list[int | None]
+
+# The fields of a packet's header that are needed to draw a panel.
+FIELDS = (
+    "key", "model", "cited", "layers", "heads", "n", "tokens", "segments", "special", "groups", "words", "full",
+    "signed", "request", "numbers", "layer_numbers",
+)  # fmt: skip
+
+
+class _Reading(NamedTuple):
+    """One reading with the heads that its panels show, each once, in order of layer and head."""
+
+    attention: Attention
+    heads: tuple[Head, ...]
+
+
+class _Pair(NamedTuple):
+    """How two readings correspond: the partners of the first's words and special tokens in the second, for rows and for
+    columns; and the units in which both have the same rows and columns. None where nothing corresponds."""
+
+    rows: Alignment
+    columns: Alignment
+    unit: UnitName | None
+
+
+def pack(panels: Sequence[Panel], *, editable: bool | Sequence[int] = False, everything: bool = False) -> bytes:
+    """The bytes for up to 16 panels.
+
+    ``editable``: whether the user may rename, move and remove these panels. If some panels of a list cannot be shown,
+    it contains each panel's place in that list. ``everything``: for a page without a server. Raises SettingError,
+    UnknownHead.
+    """
+    if len(panels) > MOST:
+        raise SettingError(f"{len(panels)} heads were given.", f"A comparison shows up to {MOST}.")
+    readings = _readings(panels)
+    numbers = {key: number for number, key in enumerate(readings)}
+    of = [numbers[panel.attention.key] for panel in panels]
+    distinct = list(readings.values())
+    pairs = {
+        (i, j): _pair(distinct[i].attention, distinct[j].attention) for i, j in combinations(range(len(distinct)), 2)
+    }
+    packets = [_packet(reading, everything) for reading in distinct]
+    header = {
+        "editable": editable is not False,
+        "panels": [_panel_header(panel, of[i], _source(editable, i)) for i, panel in enumerate(panels)],
+        "sizes": [len(p) for p in packets],
+        **_tables([reading.attention.queries for reading in distinct], {ij: pair.rows for ij, pair in pairs.items()}),
+        "compared": [[_unit(pairs, i, j) for j in range(len(distinct))] for i in range(len(distinct))],
+        "divergence": _divergences(panels, of, distinct, pairs),
+        "themes": {name: theme._asdict() for name, theme in THEMES.items()},
+    }
+    if any(reading.attention.is_cross for reading in distinct):
+        keys = [reading.attention.keys for reading in distinct]
+        header |= {"columns": _tables(keys, {ij: pair.columns for ij, pair in pairs.items()})}
+    return _packed({"key": _key(header, packets), **header}, packets)
+
+
+def opened(packet: bytes, **start: str) -> bytes:
+    """Return a packet whose panels open with a difference (``diff``, "0-1"), a held word (``pin``, "q3") and special
+    tokens as ``special`` says, if the address does not say otherwise."""
+    (length,) = struct.unpack("<I", packet[:4])
+    header = json.loads(packet[4 : 4 + length])
+    return _packed({**header, "start": start}, [packet[4 + length :]])
+
+
+def _readings(panels: Sequence[Panel]) -> dict[str, _Reading]:
+    """Distinct readings by their keys, in the order of their first panels."""
+    readings: dict[str, _Reading] = {}
+    for attention, head, _ in panels:
+        _ = attention[head]  # raises UnknownHead
+        before = readings[attention.key].heads if attention.key in readings else ()
+        readings[attention.key] = _Reading(attention, tuple(sorted({*before, head})))
+    return readings
+
+
+def _panel_header(panel: Panel, reading: int, source: int | None) -> dict[str, object]:
+    number = panel.attention.place(panel.head)
+    fields: dict[str, object] = {"reading": reading, "head": number, "name": clean(panel.name)}
+    return fields if source is None else {**fields, "source": source}
+
+
+def _source(editable: bool | Sequence[int], panel: int) -> int | None:
+    if isinstance(editable, bool):
+        return panel if editable else None
+    return editable[panel]
+
+
+def _packet(reading: _Reading, alone: bool) -> bytes:
+    """One reading: its heads in full, and the fields of its text that are needed for words, labels and spans."""
+    attention, heads = reading
+    special = attention.keys.special
+    header = _header(attention, heads, OpenHead(), Overview([], {}, b""), alone)
+    more: dict[str, object] = {
+        "label": label_model(attention.model),
+        "revision": revision_in_words(attention.model, attention.revision),
+        "steps": clean(steps(attention)),
+    }
+    more |= _typed(attention.queries)
+    more |= {"keys": {**axis_tokens(attention.keys), **_typed(attention.keys)}} if attention.is_cross else {}
+    signed = QUANTITIES[attention.quantity].is_signed
+    parts = quantised(np.stack([attention[head] for head in heads]), special, signed=signed)
+    return _packed({**{name: header[name] for name in FIELDS if name in header}, **more}, parts)
+
+
+def _typed(text: TokenizedText) -> dict[str, object]:
+    """The typed text, and the span of each token in it."""
+    spans = [None if t.start is None or t.end is None else [t.start, t.end] for t in text.tokens]
+    return {"text": text.text, "pair": text.pair, "spans": spans}
+
+
+# ---- What corresponds ---------------------------------------------------------------------------------
+
+
+def _pair(first: Attention, second: Attention) -> _Pair:
+    rows = align(first.queries, second.queries)
+    columns = align(first.keys, second.keys) if first.is_cross or second.is_cross else rows
+    units: tuple[UnitName, ...] = ("pieces", "words")
+    unit = next((unit for unit in units if not mismatch(first, second, View(unit=unit))), None)
+    return _Pair(rows, columns, unit)
+
+
+def _tables(texts: Sequence[TokenizedText], of: dict[tuple[int, int], Alignment]) -> dict[str, object]:
+    """Both ways of counting partners: the same words only, or replaced ones too."""
+    return {
+        "aligned": _table(texts, {ij: list(alignment.same) for ij, alignment in of.items()}),
+        "place": _table(texts, {ij: list(alignment.place) for ij, alignment in of.items()}),
+    }
+
+
+def _table(texts: Sequence[TokenizedText], of: dict[tuple[int, int], PlaceOfEach]) -> list[list[PlaceOfEach | None]]:
+    """[reading, reading]: partners of the first's units in the second; None on the diagonal, where nothing differs."""
+    table: list[list[PlaceOfEach | None]] = [[None] * len(texts) for _ in texts]
+    for (i, j), place in of.items():
+        turned: PlaceOfEach = [None] * len(texts[j].groups)
+        for a, b in reversed(list(enumerate(place))):  # if several share a partner, it is that of the first
+            if b is not None:
+                turned[b] = a
+        table[i][j], table[j][i] = place, turned
+    return table
+
+
+def _unit(pairs: dict[tuple[int, int], _Pair], i: int, j: int) -> UnitName | None:
+    return "pieces" if i == j else pairs[min(i, j), max(i, j)].unit
+
+
+def _divergences(
+    panels: Sequence[Panel], of: Sequence[int], distinct: Sequence[_Reading], pairs: dict[tuple[int, int], _Pair]
+) -> list[list[float | None]]:
+    """[panel, panel]: Jensen–Shannon divergence in nats, mean over rows; None where rows do not correspond."""
+    by_words = {
+        i: reading.attention.only(reading.heads).by_words()
+        for i, reading in enumerate(distinct)
+        if any(i in ij and pair.unit == "words" for ij, pair in pairs.items())
+    }
+    table: list[list[float | None]] = [[0.0] * len(panels) for _ in panels]
+    for p, q in combinations(range(len(panels)), 2):
+        shares = all(QUANTITIES[panels[x].attention.quantity].is_share for x in (p, q))  # else no divergence is defined
+        unit = _unit(pairs, of[p], of[q]) if shares else None
+        matrices = [
+            panels[x].attention[panels[x].head]
+            if unit == "pieces"
+            else by_words[of[x]].weights[0, distinct[of[x]].heads.index(panels[x].head)]
+            for x in (p, q)
+            if unit
+        ]
+        table[p][q] = table[q][p] = round(divergence(*matrices), 5) if unit else None
+    return table
+
+
+def _key(header: dict[str, object], packets: Sequence[bytes]) -> str:
+    """A key that is the same for the same panels, so that a browser can keep what it already shows."""
+    digest = hashlib.blake2b(json.dumps(header).encode(), digest_size=12)
+    for packet in packets:
+        digest.update(packet)
+    return digest.hexdigest()

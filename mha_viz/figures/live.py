@@ -1,0 +1,92 @@
+"""A published page that reads by itself: a folder of static files with the model, which any web server can send."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from mha_viz.corpus import grammar
+from mha_viz.errors import ExportError
+from mha_viz.figures import files as exports
+from mha_viz.figures.files.live import OTHERS, Live, site
+from mha_viz.figures.files.page import Look, PagePart
+from mha_viz.figures.layout.packet import common
+from mha_viz.figures.words.known import heads_of
+from mha_viz.files import make_folder
+from mha_viz.files.assets import home
+from mha_viz.files.npm import Package, fetched
+from mha_viz.models.reading import onnx, tokenizer_rules
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.tokenizer import Tokenizer
+
+# What runs the model in a browser, in these versions: npm fetches them once, when a page is first written.
+LIBRARIES = (
+    Package(
+        "onnxruntime-web",
+        "1.30.0",
+        "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ==",
+        ("dist/ort.wasm.min.mjs", "dist/ort-wasm-simd-threaded.mjs", "dist/ort-wasm-simd-threaded.wasm"),
+    ),
+    Package(
+        "@huggingface/tokenizers",
+        "0.2.0",
+        "LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
+        ("dist/tokenizers.min.mjs",),
+    ),
+)
+_RUNTIME = "ort-wasm-simd-threaded.wasm"
+_PART = 95_000_000  # bytes of a file: hosts refuse those of more than 100 MB
+
+
+def write_site(
+    folder: str | os.PathLike[str],
+    model: Encoder,
+    parts: Sequence[PagePart],
+    example: tuple[str, PagePart],
+    *,
+    half: bool = False,
+    title: str,
+    introduction: str,
+    look: Look,
+) -> Path:
+    """Write the page with these ``parts``, and a field in which ``model`` reads, which
+    :func:`mha_viz.models.reading.onnx.check` accepts. ``example``: a text and its drawing.
+
+    Raises ModelUnsupported for a tokenizer that a page cannot follow, ExportError if a library is missing or the folder
+    cannot be written.
+    """
+    place = Path(folder)
+    if place.is_file():
+        raise ExportError(
+            f"{place.name[:60]!r} is a file.", "Name a folder for a page that runs a model in the browser."
+        )
+    make_folder(place)
+    text, part = example
+    files = _model_files(model, half, text)
+    for library in LIBRARIES:
+        files |= fetched(library, home() / "libraries")
+    description = json.loads(files["model.json"])
+    size = (description["bytes"] + len(files[_RUNTIME])) / 1e6
+    about_heads = heads_of(model.name, model.revision, (model.layers, model.heads))
+    live = Live(model.name, model.revision, size, description["deviation"], text, part, about_heads)
+    files = site(parts, live, files, title=title, introduction=introduction, look=look)
+    for name, content in files.items():
+        exports.write_bytes(place / name, partial(bytes, content))
+    return place
+
+
+def _model_files(encoder: Encoder, half: bool, text: str) -> dict[str, bytes]:
+    tokenizer = Tokenizer(encoder.vocabulary, encoder.name, encoder.limit)
+    description = {
+        "common": common(encoder.name, encoder.revision, encoder.layers, encoder.heads),
+        "tokenizer": tokenizer_rules.parts(tokenizer),
+        "rules": tokenizer_rules.rules(tokenizer),
+    }
+    others = [" ".join(sentence.forms) for sentence in grammar.corpus(OTHERS).sentences] if half else []
+    data, deviation = onnx.graph(encoder, half, (text, *others))
+    parts = {f"model.{i}.onnx": data[at : at + _PART] for i, at in enumerate(range(0, len(data), _PART))}
+    facts = {"bytes": len(data), "parts": list(parts), "deviation": deviation, **description}
+    return {**parts, "model.json": json.dumps(facts, separators=(",", ":")).encode()}

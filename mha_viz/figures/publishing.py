@@ -1,0 +1,171 @@
+"""Several heads with remarks on them, as one interactive web page in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from mha_viz.errors import PATH, ExportError, SettingError, check_kind, list_items
+from mha_viz.figures import files
+from mha_viz.figures.files.page import Look, PagePart, published
+from mha_viz.figures.kinds import compare, grid, panel_from, settings
+from mha_viz.figures.layout.caption import named
+from mha_viz.figures.layout.panels import Panel, pin_in
+from mha_viz.options import Options
+
+if TYPE_CHECKING:
+    from mha_viz.models.reading.encoder import Encoder
+    from mha_viz.models.reading.loaded import LoadedModel
+
+TITLE = "What these attention heads look at"
+MOST_TITLE, MOST_REMARK = 120, 2_000  # characters
+
+
+def publish(
+    panels: Sequence[Any],
+    path: str | os.PathLike[str],
+    *,
+    title: str = TITLE,
+    introduction: str = "",
+    remarks: Sequence[str] = (),
+    pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
+    live: LoadedModel | None = None,
+    half: bool = False,
+    **options: Unpack[Options],
+) -> Path:
+    """Write one web page with some heads, and your remarks on them.
+
+    The page is self-contained: it opens from disk, needs no network, and its drawings are interactive. Several heads
+    are first shown side by side, then each separately, under its remark. Title, introduction and remarks are text,
+    never HTML.
+
+    Args:
+        panels: the heads, with a name or without: ``[(a, "L3H1"), (a, "L5H11", "a name")]``.
+        path: the file, which ends in .html; with ``live``, a folder.
+        title: up to 120 characters.
+        introduction: up to 2,000 characters.
+        remarks: a text for each head, up to 2,000 characters, "" for none.
+        pin_of: the head, from 0, whose tokens ``pin`` counts.
+        diff: two heads, counted from 0, whose difference is open among those side by side.
+        live: a model, such as ``mv.load("minilm")``. The folder gets static files, whose page has a sentence field as
+            well: the reader's own browser runs the model, and what is typed stays on that device.
+        half: with ``live``, stores the model in half precision, half as large; the page says by how much its weights
+            differ then.
+        **options: those of View, and ``look``.
+
+    Returns the path. Raises SettingError for more remarks than heads, or texts that are too long; ExportError for a
+    file that cannot be written, and where the extra ``mha-viz[live]`` is not installed; ModelUnsupported for a ``live``
+    model that a browser cannot run.
+    """
+    check_kind(path, *PATH)
+    if live is not None:
+        from mha_viz.figures.live import write_site  # imports torch
+        from mha_viz.models.reading import onnx
+
+        encoder = onnx.check(live)
+        parts, look = _parts(panels, title, introduction, remarks, pin_of, diff, options)
+        example = _example(panel_from(panels[0]), encoder, options)
+        words = {"title": title.strip() or TITLE, "introduction": introduction}
+        return write_site(path, encoder, parts, example, half=half, look=look, **words)
+    if half:
+        raise SettingError("half is for a page with a live model.", "Give live=mv.load('minilm'), or leave half out.")
+    if Path(path).suffix.lower() != ".html":
+        raise ExportError(f"{Path(path).name[:60]!r} does not end in .html.", "A published page is one HTML file.")
+    data = publication(
+        panels, title=title, introduction=introduction, remarks=remarks, pin_of=pin_of, diff=diff, **options
+    )
+    return files.write_bytes(path, lambda: data)
+
+
+def publication(
+    panels: Sequence[Any],
+    *,
+    title: str = TITLE,
+    introduction: str = "",
+    remarks: Sequence[str] = (),
+    pin_of: int = 0,
+    diff: tuple[int, int] | None = None,
+    **options: Unpack[Options],
+) -> bytes:
+    """Make the page of :func:`publish` in memory.
+
+    Args:
+        panels: as for :func:`publish`.
+        title: as there.
+        introduction: as there.
+        remarks: as there.
+        pin_of: as there.
+        diff: as there.
+        **options: as there.
+
+    Returns its bytes. Raises SettingError as :func:`publish`.
+    """
+    parts, look = _parts(panels, title, introduction, remarks, pin_of, diff, options)
+    return published(parts, title=title.strip() or TITLE, introduction=introduction, look=look)
+
+
+def _example(panel: Panel, model: Encoder, options: Mapping[str, Any]) -> tuple[str, PagePart]:
+    """The sentence of a panel, with what the model reads in it: all heads, of which the panel's is open."""
+    text = panel.attention.text.text
+    reading = model.encode(text)
+    _ = reading[panel.head]  # raises UnknownHead
+    drawn = grid(reading, **{name: value for name, value in options.items() if name != "pin"}).page
+    assert drawn is not None
+    return text, PagePart("", "", drawn.packet(), {**drawn.start, "head": str(panel.head)}, "")
+
+
+def _parts(
+    panels: Sequence[Any],
+    title: str,
+    introduction: str,
+    remarks: Sequence[str],
+    pin_of: int,
+    diff: tuple[int, int] | None,
+    options: Options,
+) -> tuple[list[PagePart], Look]:
+    """The parts of the page, and its colour scheme."""
+    made = [panel_from(given) for given in list_items(panels, "panels", "Give [(attention, 'L3H1'), …].")]
+    _check(made, remarks)
+    check_texts(title, introduction, remarks)
+    texts = [*remarks, *[""] * (len(made) - len(remarks))]
+    view, _, look = settings(options)
+    parts = [_part([panel], _name(panel), remark, "links", options | {"pin": pin_in(made, number, view, pin_of)})
+             for number, (panel, remark) in enumerate(zip(made, texts, strict=True))]  # fmt: skip
+    if len(made) > 1:
+        parts.insert(0, _part(made, "Side by side", "", "heatmap", options | {"pin_of": pin_of, "diff": diff}))
+    return parts, look
+
+
+def _part(panels: Sequence[Panel], heading: str, remark: str, kind: Any, options: Any) -> PagePart:
+    figure = compare(panels, kind, **options)
+    assert figure.page is not None
+    return PagePart(heading, remark, figure.page.packet(), figure.page.start, figure.drawing.caption)
+
+
+def _name(panel: Panel) -> str:
+    head = named(panel.attention, panel.head)
+    return f"{head}: {panel.name}" if panel.name else head
+
+
+def check_texts(title: str, introduction: str, remarks: Sequence[str]) -> None:
+    """Raise SettingError for a text that is too long."""
+    for name, text, most in (
+        ("title", title, MOST_TITLE),
+        ("introduction", introduction, MOST_REMARK),
+        *(("remark", remark, MOST_REMARK) for remark in remarks),
+    ):
+        check_kind(text, str, "a text", f"Give the {name} as text.")
+        if len(text) > most:
+            raise SettingError(f"The {name} has {len(text):,} characters.", f"It can have up to {most:,}.")
+
+
+def _check(panels: Sequence[Panel], remarks: Sequence[str]) -> None:
+    if isinstance(remarks, str):
+        raise SettingError("remarks is a single text.", "Give a list with a text for each head.")
+    if not panels:
+        raise SettingError("No head was named.", "Give [(attention, 'L3H1'), …].")
+    if len(remarks) > len(panels):
+        raise SettingError(f"There are {len(remarks)} remarks on {len(panels)} heads.", "Give one for each head.")

@@ -1,0 +1,359 @@
+"""What each relation and each other role means in plain words, with an example, and which roles a search in plain words
+means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Gloss(NamedTuple):
+    """A role in plain words: ``name`` ("subject"), ``link`` ("subject → its verb"), an ``example`` in which the
+    first word of the link is marked with asterisks and the second with underscores ("the *dog* _barks_"), and further
+    ``words`` that a person may search for. In the example, each head of a shipped model that has the role attends as
+    it says (tests/test_gloss_sentences.py)."""
+
+    name: str
+    link: str
+    example: str
+    words: tuple[str, ...] = ()
+
+
+def _pattern(name: str, link: str, example: str, words: str) -> Gloss:
+    return Gloss(name, link, example, tuple(words.split()))
+
+
+def _relation(name: str, head: str, example: str, words: str) -> Gloss:
+    return _pattern(name, f"{name} → {head}", example, words)
+
+
+# Universal Dependencies 2, https://universaldependencies.org/u/dep/. The dependent comes first, then its head.
+RELATIONS = MappingProxyType(
+    {
+        "acl": _relation("clause about a noun", "that noun", "a _reason_ to *leave*", "adnominal clause"),
+        "acl:relcl": _relation("relative clause", "the noun it describes", "the _man_ who *sleeps*", "who which that"),
+        "advcl": _relation(
+            "adverbial clause", "the main verb", "we _left_ when it *rained*", "when because if although"
+        ),
+        "advcl:relcl": _relation(
+            "relative clause about a clause", "that clause", "he _won_, which *surprised* us", "which"
+        ),
+        "advmod": _relation("adverb", "the word it modifies", "she _runs_ *fast*", "modifier adverbial manner"),
+        "amod": _relation("adjective", "its noun", "a *red* _house_", "modifier adjectival"),
+        "appos": _relation("apposition", "the noun it renames", "_Sam_, my *brother*", "appositive renaming"),
+        "aux": _relation("auxiliary", "its verb", "she *has* _left_", "helping verb has will can modal"),
+        "aux:pass": _relation("passive auxiliary", "its verb", "it *was* _built_", "was been passive"),
+        "case": _relation("preposition", "its noun", "they live *in* the _house_", "adposition postposition of with"),
+        "cc": _relation("conjunction", "the word it introduces", "tea *and* _milk_", "coordinating and or but"),
+        "cc:preconj": _relation(
+            "first half of a double conjunction",
+            "the first joined word",
+            "*both* _tea_ and milk",
+            "both either neither",
+        ),
+        "ccomp": _relation("clause as object", "its verb", "she _says_ he *left*", "that complement clausal reported"),
+        "clf": _relation("classifier", "its noun or number", "three *sheets* of _paper_", "counter measure word"),
+        "compound": _relation("first noun of a compound", "its last noun", "*phone* _book_", "noun compounds"),
+        "compound:prt": _relation("verb particle", "its verb", "_shut_ *down*", "phrasal verbs up off"),
+        "conj": _relation(
+            "joined word", "the first of the list", "_tea_ and *milk*", "conjunct coordination coordinated and"
+        ),
+        "cop": _relation("form of “be”", "its predicate", "she *is* _happy_", "copula linking verb be am are"),
+        "csubj": _relation("clause as subject", "its verb", "what she *said* _matters_", "clausal subject"),
+        "csubj:outer": _relation("clause as subject of a clause", "that clause", "to *wait* is what _helps_", "outer"),
+        "csubj:pass": _relation("clause as passive subject", "its verb", "that he *left* was _known_", "passive"),
+        "dep": _relation("unclear link", "its head", "a link that the annotators could not name", "unspecified other"),
+        "det": _relation("determiner", "its noun", "*the* _dog_", "article the a this every"),
+        "det:predet": _relation(
+            "word before the article", "its noun", "*all* the _dogs_", "predeterminer all both such"
+        ),
+        "discourse": _relation("interjection", "the clause", "*well*, I _think_ so", "oh yes please discourse"),
+        "dislocated": _relation(
+            "phrase moved to the edge", "its verb", "this *film*, I _like_ it", "topic dislocation"
+        ),
+        "expl": _relation(
+            "empty “it” or “there”", "its verb", "*there* _is_ a way", "expletive dummy there pleonastic"
+        ),
+        "fixed": _relation("rest of a fixed phrase", "its first word", "_because_ *of*", "idiom multiword expression"),
+        "flat": _relation("rest of a name", "its first word", "_New_ *York*", "names title dates"),
+        "goeswith": _relation("second half of a split word", "its first half", "_with_ *out*", "typo spelling"),
+        "iobj": _relation("indirect object", "its verb", "she _gave_ *me* a book", "recipient dative"),
+        "list": _relation("later item of a list", "the first item", "_name_, *address*, phone", "enumeration items"),
+        "mark": _relation(
+            "word that opens a clause",
+            "the clause's verb",
+            "*because* it _rained_",
+            "marker subordinating subordinator that to if whether",
+        ),
+        "nmod": _relation(
+            "noun with a preposition",
+            "the noun it modifies",
+            "the _king_ of *France*",
+            "nominal modifier of prepositional phrase",
+        ),
+        "nmod:desc": _relation("descriptive noun", "the name it goes with", "*Professor* _Smith_", "title"),
+        "nmod:poss": _relation(
+            "possessor", "what is possessed", "*her* _book_", "possessive genitive my his their whose"
+        ),
+        "nmod:unmarked": _relation("noun without a preposition", "the noun it modifies", "_page_ *5*", "bare"),
+        "nsubj": _relation("subject", "its verb", "the *dog* _barks_", "subjects nominal who does agent"),
+        "nsubj:outer": _relation(
+            "subject of a whole clause", "that clause", "the *problem* is that it _rains_", "outer"
+        ),
+        "nsubj:pass": _relation("passive subject", "its verb", "the *house* was _built_", "passive"),
+        "nummod": _relation("number", "its noun", "*three* _dogs_", "numeral numeric count"),
+        "obj": _relation("object", "its verb", "she _reads_ *books*", "direct objects accusative"),
+        "obl": _relation(
+            "phrase with a preposition",
+            "its verb",
+            "she _sat_ on the *chair*",
+            "oblique prepositional adverbial where when place time",
+        ),
+        "obl:agent": _relation("doer in the passive", "its verb", "_built_ by the *city*", "agent by passive"),
+        "obl:unmarked": _relation(
+            "time or measure without a preposition", "its verb", "we _left_ *yesterday*", "oblique time measure"
+        ),
+        "orphan": _relation(
+            "word left by an omitted verb", "the word that stands in", "I drink tea, _you_ *milk*", "ellipsis gapping"
+        ),
+        "parataxis": _relation(
+            "clause set beside another",
+            "the main clause",
+            "let’s _go_, it’s *late*",
+            "side by side insertion aside said",
+        ),
+        "punct": _relation("punctuation", "its clause or phrase", "she _left_ *.*", "comma commas period stop quote"),
+        "reparandum": _relation(
+            "slip of the tongue", "its correction", "go to the *left* _right_", "disfluency repair"
+        ),
+        "root": _relation("main word", "the sentence", "the dog *barks*", "root predicate"),
+        "vocative": _relation("person spoken to", "the clause", "*Sam*, _come_ here", "address"),
+        "xcomp": _relation(
+            "verb without a subject of its own",
+            "the verb above it",
+            "she _wants_ to *leave*",
+            "open complement infinitive to",
+        ),
+    }
+)
+# The other roles, by their details in a profile.
+PATTERNS = MappingProxyType(
+    {
+        "third_person": _pattern(
+            "pronoun",
+            "pronoun → what it refers to",
+            "_Anna_ called because *she* was late",
+            "pronouns coreference antecedent anaphor it he she they refer refers",
+        ),
+        "previous": _pattern(
+            "previous token", "token → the one before", "_the_ *dog*", "before word left position last"
+        ),
+        "next": _pattern(
+            "next token", "token → the one after", "*the* _dog_ barks", "after following word right position"
+        ),
+        "same": _pattern("same token", "token → itself", "*dog*", "itself self word position diagonal"),
+        "cls": _pattern("[CLS]", "any token → [CLS]", "_[CLS]_ the *dog*", "start first delimiter special"),
+        "sep": _pattern("[SEP]", "any token → [SEP]", "the *dog* _[SEP]_", "end delimiter special"),
+        "both": _pattern(
+            "both special tokens",
+            "any token → [CLS] or [SEP]",
+            "_[CLS]_ the *dog* [SEP]",
+            "delimiter special cls sep together start end",
+        ),
+        "punctuation": _pattern(
+            "punctuation marks",
+            "any token → commas and full stops",
+            "the *dog* barks _._",
+            "comma commas full stop period delimiter dot",
+        ),
+        "entropy": _pattern("broad", "any token → many tokens", "", "everywhere evenly average uniform entropy wide"),
+    }
+)
+# Roles on repeated random tokens (analysis/repeats.py), which no profile has and no search asks for.
+REPEATED = MappingProxyType(
+    {
+        "induction": _pattern("induction", "token → what followed it last time", "", ""),
+        "duplicate": _pattern("duplicate token", "token → its first occurrence", "", ""),
+        "sink": _pattern("first token", "any token → the first token", "", ""),
+    }
+)
+# The universal parts of speech, https://universaldependencies.org/u/pos/.
+PARTS_OF_SPEECH = MappingProxyType(
+    {
+        "ADJ": "adjective",
+        "ADP": "preposition",
+        "ADV": "adverb",
+        "AUX": "auxiliary",
+        "CCONJ": "coordinating conjunction",
+        "DET": "determiner",
+        "INTJ": "interjection",
+        "NOUN": "noun",
+        "NUM": "number",
+        "PART": "particle",
+        "PRON": "pronoun",
+        "PROPN": "name",
+        "PUNCT": "punctuation mark",
+        "SCONJ": "subordinating conjunction",
+        "SYM": "symbol",
+        "VERB": "verb",
+        "X": "other word",
+    }
+)
+AGREEMENT = "agreement"  # the rule beside roles of coreference
+# Words that occur in any question and carry no meaning.
+_EMPTY = re.compile(
+    r"\b(a|an|the|heads?|that|for|of|to|at|in|on|its|their|is|are|do|does|find|me|looks?|looking|attends?|attending|links?"
+    r"|linking|between|from|with|and|tokens?|words?|one|what|s)\b"
+)
+
+
+def gloss(detail: str) -> Gloss | None:
+    """The gloss of a relation ("nsubj", "nmod:poss", also "nsubj dep_to_head") or of another role's detail ("sep").
+
+    A subtype without a gloss of its own has that of its relation; None for relations that the shipped treebanks do not
+    have.
+    """
+    name = detail.partition(" ")[0]
+    return PATTERNS.get(name) or REPEATED.get(name) or RELATIONS.get(name) or RELATIONS.get(name.partition(":")[0])
+
+
+def labelled(relation: str) -> str:
+    """ "subject (nsubj)"; the relation alone if it has no gloss."""
+    meaning = gloss(relation)
+    return f"{meaning.name} ({relation})" if meaning else relation
+
+
+def link(detail: str) -> str:
+    """How a head attends: "subject → its verb" for "nsubj dep_to_head", "its verb → subject" for "nsubj head_row",
+    "subject ← its verb, more than any other word" for "nsubj head_to_dep". Relations without a gloss are
+    between a dependent and its head; other roles without one have ""."""
+    meaning, direction = gloss(detail), detail.partition(" ")[2]
+    forth = meaning.link if meaning else "dependent → its head" if direction else ""
+    first, _, second = forth.partition(" → ")
+    turned = {"head_row": f"{second} → {first}", "head_to_dep": f"{first} ← {second}, more than any other word"}
+    return turned.get(direction, forth)
+
+
+def linked(detail: str) -> str:
+    """ "its verb → subject (nsubj)" for "nsubj head_row"."""
+    return f"{link(detail)} ({detail.partition(' ')[0]})"
+
+
+def explained(detail: str) -> str:
+    """ "subject → its verb, as “dog” → “barks” in “the dog barks”", in the direction in which a head attends, or with
+    "and" for a relation without a direction; "" if there is no gloss."""
+    meaning = gloss(detail)
+    if meaning is None:
+        return ""
+    name, _, direction = detail.partition(" ")
+    arrow = {"dep_to_head": " → ", "head_row": " → ", "head_to_dep": " ← "}.get(direction, " and ")
+    arrow = " → " if name in PATTERNS else arrow
+    described = link(detail) if arrow != " and " else meaning.link.replace(" → ", arrow)
+    marked = re.findall(r"\*([^*]+)\*", meaning.example) + re.findall(r"_([^_]+)_", meaning.example)
+    if not marked:
+        return described
+    words = arrow.join(f"“{word}”" for word in (marked[::-1] if direction == "head_row" else marked))
+    return f"{described}, as {words} in “{re.sub('[*_]', '', meaning.example)}”"
+
+
+def rule_in_words(rule: str) -> str:
+    """ "nearest noun or name to the right" for "nearest NOUN or PROPN to the right": a rule with its parts of speech in
+    words; "rule of agreement" for "agreement"."""
+    named = re.sub(r"[^ ,]+", lambda word: PARTS_OF_SPEECH.get(word[0], word[0]), rule)
+    return f"rule of {named}" if rule == AGREEMENT else named
+
+
+_PLAIN_RULES = MappingProxyType(
+    {
+        "everywhere": "evenly",
+        "its head": "the word it depends on",
+        "its dependents": "the words that depend on it",
+        "its siblings": "the words that depend on the same word",
+        "its antecedent": "what it refers to",
+        "its other mentions": "the same person or thing elsewhere",
+    }
+)
+
+
+def rule_plainly(rule: str) -> str:
+    """ "its subject" for "its nsubj", "the word it depends on as subject" for "its head, as nsubj": a rule of a recipe
+    for readers who know no labels."""
+    before, _, relation = rule.rpartition(" ")
+    meaning = RELATIONS.get(relation)
+    if meaning is None or before not in ("its", "its head, as"):
+        return _PLAIN_RULES.get(rule, rule)
+    return f"its {meaning.name}" if before == "its" else f"the word it depends on as {meaning.name}"
+
+
+RULE_WORDS = MappingProxyType(  # further words that a person may search for
+    {
+        "the same token": "word itself self diagonal",
+        "the token before": "previous word preceding last one back",
+        "the token after": "next word following one ahead",
+        "[CLS]": "special sink first",
+        "[SEP]": "special separator sink last",
+        "punctuation": "mark marks comma stop",
+        "commas": "punctuation mark marks",
+        "the last full stop": "period end of sentence punctuation",
+        "the first word": "beginning of sentence",
+        "the rest of its own word": "pieces piece subword",
+        "the same form elsewhere": "word token repeated again twice identical",
+        "everywhere": "even evenly broad uniform all",
+        "what followed this token last time": "induction word next after",
+        "its head": "syntax tree parent governor",
+        "its dependents": "syntax tree children dependent",
+        "its siblings": "syntax tree sibling",
+        "its antecedent": "pronoun coreference refers",
+        "its other mentions": "coreference same mention",
+    }
+)
+
+
+def asked_for(typed: str) -> tuple[str, ...]:
+    """The relations and details that the typed words mean, best first: "subject", "looks at commas", "word before".
+
+    A complete name ("nsubj", "object") comes first, then those that share most words with the question, and of these
+    those whose name is among its words, then those with most of its empty words too; nothing if none do. If no word is
+    known, the last one may be the beginning of one: "prep".
+    """
+    every, words = (re.findall(r"[\w:]+", text) for text in (typed.lower(), _EMPTY.sub(" ", typed.lower())))
+    phrase = " ".join(words)
+    ranked, begun = [], set[str]()
+    for order, (detail, meaning) in enumerate((*PATTERNS.items(), *RELATIONS.items())):
+        name = re.findall(r"\w+", meaning.name.lower())
+        names = {detail, " ".join(name)}
+        terms = {detail, *name, *meaning.words, *detail.split(":")}
+        hits = _hits(words, terms)
+        begun |= {term for term in terms if words and len(words[-1]) > 2 and term.startswith(words[-1])}
+        if hits:
+            exact = phrase in names or phrase.rstrip("s") in names
+            is_named = _hits(words, name) >= len(name)
+            ranked.append((not exact, -hits, not is_named, -_hits(every, meaning.words), order, detail))
+    if begun and not ranked:
+        return asked_for(" ".join((*words[:-1], min(begun, key=lambda term: (len(term), term)))))
+    most = min((entry[1] for entry in ranked), default=0)
+    return tuple(entry[-1] for entry in sorted(ranked) if not entry[0] or entry[1] == most)
+
+
+def rules_asked_for(typed: str, rules: Iterable[str]) -> tuple[str, ...]:
+    """Those of the rules of recipes, by name, that have most of the typed words: "looks at full stops", "same word";
+    nothing unless a rule has all but the empty ones."""
+    words = re.findall(r"[\w:]+", _EMPTY.sub(" ", typed.lower()))
+    fitting = [rule for rule in rules if words and _hits(words, _terms(rule)) == len(words)]
+    return tuple(sorted(fitting, key=lambda rule: len(re.findall(r"\w+", rule.lower()))))
+
+
+def _terms(rule: str) -> set[str]:
+    return {*re.findall(r"\w+", rule.lower()), *RULE_WORDS.get(rule, "").split()}
+
+
+def _hits(words: Iterable[str], terms: Collection[str]) -> int:
+    """How many of the words are among the terms."""
+    return sum(any(_alike(word, term) for term in terms) for word in words)
+
+
+def _alike(word: str, term: str) -> bool:
+    """Equal but for a plural s."""
+    return word == term or (len(term) > 2 and word == f"{term}s")

@@ -1,0 +1,99 @@
+"""What is known of the heads of a model over all text, for the explorer: their roles and their recipes. What shows of
+it in one text is added where that text is read (``app/explore/badges.py``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from mha_viz.analysis.findings import Finding
+from mha_viz.analysis.recipe_tables import Recipes
+from mha_viz.analysis.rules import RULES
+from mha_viz.analysis.shipped import KIND_OF, HeadRecipe, find_recipes, given_corpora, given_roles, of_heads
+from mha_viz.figures.words.glosses import rule_plainly
+from mha_viz.figures.words.role_words import (
+    COLOURS,
+    IN_A_CHIP,
+    KIND_COLOURS,
+    described,
+    glyph,
+    most_sought_first,
+    plain_name,
+)
+
+
+def heads_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any]:
+    """Everything that comes with the app on the heads of a model, as ``HeadRoles`` of ``browser/explorer/roles.js``:
+    nothing of a text, and no roles or recipes where there are none. ``shape``: layers, heads of each."""
+    on = given_corpora(model)
+    badges = [{**words, "words": f"{words['words']}.", "active": True}
+              for words in roles_in_words(given_roles(model), shape[1]).values()]  # fmt: skip
+    roles = {"kinds": COLOURS, "on": on, "measured": bool(on), "roles": badges}
+    return {**roles, **NOTHING_OF_A_TEXT, "recipes": recipes_of(model, revision, shape)}
+
+
+NOTHING_OF_A_TEXT: Mapping[str, Any] = {
+    "unusual": [],
+    "turns": [],
+    "tour": "",
+    "opened": 0,
+    "quiet": False,
+    "off": None,
+}
+
+
+def roles_in_words(
+    findings: Iterable[Finding], heads: int, layers: Sequence[int] = ()
+) -> Mapping[Finding, Mapping[str, Any]]:
+    """Return what is said of each role in any text, in the order of :func:`most_sought_first`; ``heads``: of a layer;
+    ``layers``: their numbers, if they are not all layers of the model."""
+    return {
+        finding: {
+            "head": finding.head.place(heads, layers),
+            "role": finding.role,
+            "glyph": glyph(finding),
+            "name": plain_name(finding),
+            "words": described(finding),
+            "standing": IN_A_CHIP.get(finding.state, finding.status),
+        }
+        for finding in most_sought_first(findings)
+        if not layers or finding.head.layer in layers
+    }
+
+
+def recipes_of(model: str, revision: str, shape: tuple[int, int]) -> dict[str, Any] | None:
+    """Return ``on``, the corpora; ``colours`` of kinds of rules; ``rules``; ``heads``, the parts of each, largest
+    first, as the number of a rule and a share, and the ``interval`` of what they explain; and, not known without a
+    text, ``cells`` of each rule, ``here``, ``annotated``. None if the model has no recipes. To be copied, not changed:
+    every reading gets the same object."""
+    recipes = find_recipes(model, revision)
+    if recipes is None or shape != (recipes.facts["layers"], recipes.facts["heads"]):
+        return None
+    return _recipes_of(recipes, of_heads(model, revision))
+
+
+@lru_cache(maxsize=8)
+def _recipes_of(recipes: Recipes, heads: tuple[HeadRecipe, ...]) -> dict[str, Any]:
+    numbers = list(dict.fromkeys(part.rule for head in heads for part in head.parts))
+    return {
+        "on": recipes.where,
+        "colours": KIND_COLOURS,
+        "rules": [_rule(number) for number in numbers],
+        "heads": [_head(head, numbers) for head in heads],
+        "here": None,
+        "annotated": False,
+    }
+
+
+def _rule(number: int) -> dict[str, Any]:
+    rule = RULES[number]
+    words = {"name": rule.name, "says": rule_plainly(rule.name)}
+    return {**words, "kind": KIND_OF[rule.kind], "needs": rule.needs, "cells": ""}
+
+
+def _head(head: HeadRecipe, numbers: list[int]) -> dict[str, Any]:
+    parts = [[numbers.index(part.rule), round(part.share, 4)] for part in head.parts]
+    interval = None if math.isnan(head.low) else [round(head.low, 4), round(head.high, 4)]
+    return {"parts": parts, "explained": round(head.explained, 4), "interval": interval, "isEven": head.is_even}

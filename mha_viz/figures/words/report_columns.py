@@ -1,0 +1,235 @@
+"""The columns of a report: the table of its roles with numbers as they are, and as it is printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mha_viz.analysis.findings import BESIDE, CORPORA, OF_OTHER, RULE_Q, Elsewhere, Finding, Q
+from mha_viz.analysis.intervals import FEW
+from mha_viz.analysis.replication import Replication, RoleScore
+from mha_viz.analysis.roles import CASES, ESTABLISHED
+from mha_viz.figures.layout.caption import both
+from mha_viz.figures.words.glosses import rule_in_words
+from mha_viz.figures.words.role_words import (
+    ACCURACY,
+    baseline_name,
+    is_older,
+    linked_words,
+    measure,
+)
+from mha_viz.figures.words.use_words import USE, use_in_words
+from mha_viz.numerals import counted, percent
+from mha_viz.quotes import printable
+
+HEADING = (
+    *("model", "revision", "corpus", "layer", "head", "name", "paper", "role", "detail", "status", "n", "documents"),
+    *("measure", "score", "ci_low", "ci_high", "baseline", "upos_rule", "upos_baseline", "state"),
+    *(*BESIDE, "untrained", Q, RULE_Q, "also_established_on"),
+    *(*(f"other_{name}" for name in OF_OTHER), "used_more_than_neighbours"),
+)
+# The further columns of the first third corpus are replicated_1_corpus, replicated_1_outcome, …
+OF_THIRD = ("corpus", "outcome", "score", "ci_low", "ci_high", "baseline", "n", "documents")
+_RAGGED = r">{\raggedright\arraybackslash}"
+FOR_TEXT, FOR_GAP = 0.82, 0.009  # of the line of a landscape page: all but the numbers; the gap beside a column
+NONE = "–"
+LEAST_Q = 0.001  # smaller ones are written as less than this
+IN_MARKDOWN = {ord(sign): f"\\{sign}" for sign in "\\`*_{}[]<>|#!$~&"}
+IN_LATEX = {
+    **{ord(sign): f"\\{sign}" for sign in "{}$&#%_"},
+    **str.maketrans({"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}),
+    **str.maketrans({"<": "$<$", ">": "$>$", "|": r"\textbar{}"}),
+    **str.maketrans({"→": r"$\rightarrow$", "←": r"$\leftarrow$", "×": r"$\times$", "−": "$-$", "–": "--"}),
+    **str.maketrans(
+        {
+            "≥": r"$\geq$",
+            "≤": r"$\leq$",
+            "…": r"\ldots{}",
+            "‘": "`",
+            "`": r"\textasciigrave{}",
+            "“": "``",
+            "”": "''",
+            '"': "''",
+            "’": "'",
+        }
+    ),
+}
+
+
+class Use(NamedTuple):
+    """Whether a head is used for a role more than its neighbours, and the measure of what changes without it."""
+
+    used: bool
+    measure: str
+
+
+class ReportedRole(NamedTuple):
+    """A role; its q-values against the baseline and against the strongest simple rule, NaN if it was not tested; what
+    became of it on each third corpus, None where that is one of the corpora that chose the role; whether it is used,
+    None if that was not measured."""
+
+    finding: Finding
+    q: float
+    rule_q: float
+    thirds: tuple[Replication | None, ...]
+    use: Use | None
+
+
+class ReportSubject(NamedTuple):
+    """Hold the subject of a report: the model's name and revision, the corpus, and the third corpora."""
+
+    model: str
+    revision: str
+    corpus: str
+    thirds: tuple[str, ...]
+
+
+def report_cells(of: ReportSubject, role: ReportedRole) -> tuple[Any, ...]:
+    f = role.finding
+    head = (*f.head, str(f.head), f.head.paper, f.role, f.detail, f.status)
+    measured = (f.n, "" if f.documents is None else f.documents, measure(f), f.score, f.low, f.high)
+    baselines = (f.baseline, f.upos_rule, f.upos, f.state, *f.beside, f.untrained)
+    there = f.elsewhere or Elsewhere("", math.nan)
+    other = (CORPORA.join(_also_established(f)), there.score, there.upos, there.upos_rule, *there.beside)
+    thirds = (cell for third in zip(of.thirds, role.thirds, strict=True) for cell in _of_third(*third))
+    use = "" if role.use is None else role.use.used
+    return (of.model, of.revision, of.corpus, *head, *measured, *baselines, role.q, role.rule_q, *other, use, *thirds)
+
+
+def _of_third(corpus: str, replication: Replication | None) -> tuple[Any, ...]:
+    """The cells of OF_THIRD; without an outcome where the corpus chose the role."""
+    if replication is None:
+        return (corpus, "", *[math.nan] * 4, "", "")
+    here = replication.here or RoleScore(math.nan, math.nan, 0)
+    documents = "" if here.documents is None else here.documents
+    scores = (here.score, here.low, here.high, here.baseline, here.n, documents)
+    return (corpus, _outcome(replication), *scores)
+
+
+def _outcome(replication: Replication) -> str:
+    """The outcome on another corpus, beside its name: "holds", "fewer than 100 cases"."""
+    return replication.outcome.removesuffix(" here")
+
+
+def _also_established(finding: Finding) -> tuple[str, ...]:
+    """The other corpora that establish a role; the profile's own is that whose numbers are not ``elsewhere``."""
+    if finding.status != ESTABLISHED:
+        return ()
+    return (finding.elsewhere.corpus,) if finding.elsewhere else ()
+
+
+def has_few(finding: Finding) -> bool:
+    return finding.documents is not None and finding.documents < FEW
+
+
+def _score(finding: Finding) -> str:
+    """ "68.6%", "99.7% (mean weight)"."""
+    of = measure(finding)
+    return percent(finding.score) + (f" ({of})" if of != ACCURACY else "")
+
+
+def _interval(finding: Finding) -> str:
+    """ "66.4%–70.7% (267 documents)"."""
+    if math.isnan(finding.low):
+        return NONE
+    over = "one or none named" if finding.documents == 1 else counted(finding.documents or 0, "document")
+    over = f"few documents: {over}" if has_few(finding) else over
+    beside = "" if finding.documents is None else f" ({over})"
+    return f"{percent(finding.low)}–{percent(finding.high)}{beside}"
+
+
+def _baselines(finding: Finding) -> str:
+    """ "best fixed offset 38.6%, untrained 6.1%"."""
+    scores = {baseline_name(finding): finding.baseline, "untrained": finding.untrained}
+    return ", ".join(f"{name} {percent(score)}" for name, score in scores.items() if not math.isnan(score))
+
+
+def _rule(finding: Finding) -> str:
+    """ "below: nearest noun or name to the right 69.3%; there nearest noun to the right 74.2%"."""
+    if not finding.state:
+        return NONE
+    rule, there = rule_in_words(finding.upos_rule), finding.elsewhere
+    elsewhere = ""
+    if there and there.upos_rule:
+        name = "" if there.upos_rule == finding.upos_rule else f"{rule_in_words(there.upos_rule)} "
+        elsewhere = f"; there {name}{percent(there.upos)}"
+    return f"{finding.state}: {rule} {percent(finding.upos)}{elsewhere}"
+
+
+def _choice(finding: Finding) -> str:
+    """ "88.3%, nearest 85.8%"; of few cases nothing."""
+    beside = finding.beside
+    return f"{percent(beside.choice)}, nearest {percent(beside.nearest)}" if beside.choice_n >= CASES else NONE
+
+
+def q_in_words(q: float) -> str:
+    return NONE if math.isnan(q) else f"< {LEAST_Q}" if q < LEAST_Q else f"{q:.3f}"
+
+
+class PrintedColumn(NamedTuple):
+    """A column of the printed table; ``place``: its alignment in LaTeX, "l", "r" or, for text of several lines, "p",
+    which takes the share ``width`` of these columns."""
+
+    heading: str
+    place: str
+    cell: Callable[[ReportedRole], str]
+    width: float = 0
+
+
+def printed(of: ReportSubject, roles: Sequence[ReportedRole]) -> tuple[PrintedColumn, ...]:
+    """The columns of the printed table; a corpus that chose all roles has none of its own."""
+    rule = (
+        "Simple rule (of one part of speech)" if is_older(role.finding for role in roles) else "Strongest simple rule"
+    )
+    return (
+        PrintedColumn("Role", "p", lambda role: linked_words(role.finding), 0.12),
+        PrintedColumn("Head", "l", lambda role: both(role.finding.head)),
+        PrintedColumn("Status", "p", lambda role: role.finding.status, 0.09),
+        PrintedColumn("n", "r", lambda role: f"{role.finding.n:,}"),
+        PrintedColumn("Score", "p", lambda role: _score(role.finding), 0.08),
+        PrintedColumn("95% interval", "p", lambda role: _interval(role.finding), 0.11),
+        PrintedColumn("Also established on", "p", lambda role: _established_there(role.finding), 0.1),
+        PrintedColumn("Baselines", "p", lambda role: _baselines(role.finding), 0.1),
+        PrintedColumn(rule, "p", lambda role: _rule(role.finding), 0.2),
+        PrintedColumn("Choice", "p", lambda role: _choice(role.finding), 0.07),
+        PrintedColumn("q (rule)", "r", lambda role: q_in_words(role.rule_q)),
+        *(_on_third(n, corpus) for n, corpus in enumerate(of.thirds) if any(role.thirds[n] for role in roles)),
+        PrintedColumn(capital(USE), "p", lambda role: use_in_words(*role.use) if role.use else NONE, 0.1),
+    )
+
+
+def _on_third(number: int, corpus: str) -> PrintedColumn:
+    """The column of one third corpus: "67.9%: holds"."""
+
+    def cell(role: ReportedRole) -> str:
+        replication = role.thirds[number]
+        if replication is None:
+            return NONE
+        here = replication.here
+        score = "" if here is None or math.isnan(here.score) else f"{percent(here.score)}: "
+        return f"{score}{_outcome(replication)}"
+
+    return PrintedColumn(f"Replicates on {corpus}", "p", cell, 0.1)
+
+
+def _established_there(finding: Finding) -> str:
+    """ "UD English GUM dev: 68.5%"."""
+    there = finding.elsewhere
+    return NONE if there is None else f"{there.corpus}: {percent(there.score)}"
+
+
+def latex_places(columns: Sequence[PrintedColumn]) -> str:
+    """The columns for LaTeX; those of text share what the others leave of the line."""
+    total, left = sum(column.width for column in columns), FOR_TEXT - FOR_GAP * len(columns)
+    wide = (f"{_RAGGED}p{{{column.width / total * left:.3f}\\linewidth}}" for column in columns)
+    return "".join(width if column.place == "p" else column.place for column, width in zip(columns, wide, strict=True))
+
+
+def capital(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def as_text(text: str, escaped: Mapping[int, str]) -> str:
+    """A text in one line, with the signs that mean something in a format escaped."""
+    return " ".join(printable(text, " ").split()).translate(escaped)

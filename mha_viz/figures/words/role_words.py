@@ -1,0 +1,343 @@
+"""The words for what a head does, and the colour of each kind of role."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from mha_viz.analysis.chance import COREFERENCE, KIND, PERMUTATION, SYNTAX, ChanceRoles
+from mha_viz.analysis.findings import BEATS, BELOW, EQUALS, STATES, Elsewhere, Finding
+from mha_viz.analysis.intervals import FEW, FEWEST_BLOCKS
+from mha_viz.analysis.metrics import BOTH
+from mha_viz.analysis.repeats import CORPUS, MEASURES
+from mha_viz.analysis.roles import CASES, ESTABLISHED, SUGGESTED
+from mha_viz.attention import Head
+from mha_viz.figures.words.glosses import explained, gloss, labelled, link, linked, rule_in_words
+from mha_viz.numerals import counted, percent
+from mha_viz.quotes import shortened
+
+WITHIN_WORDS = 0.25  # from this share on, a position role states how much of its attention stays within words
+# Indices into a theme's heads.
+COLOURS = {"syntax": 0, "coreference": 3, "position": 2, "repetition": 6, "delimiter": 4, "broad": 5}
+KIND_COLOURS = {"position": 0, "special": 1, "grammar": 5, "form": 6}  # of rules of recipes, likewise; others are grey
+# Of what a head finds its keys by, likewise.
+GROUP_COLOURS = {"word": 6, "position": 0, "earlier heads": 3, "feed-forward": 4}
+GLYPHS = ("previous", "next", "same")  # positions that have a glyph each; every other kind of role has one
+# In the order in which people look for them.
+SOUGHT = ("coreference", "syntax", "repetition", "position", "broad", "delimiter")
+SHORT = {
+    "cls": "[CLS]",
+    "sep": "[SEP]",
+    "both": "CLS+SEP",
+    "punctuation": ". ,",
+    "previous": "prev",
+    "entropy": "broad",
+    "third_person": "coref",
+    "induction": "induc.",
+    "duplicate": "dupl.",
+    "sink": "first",
+    "compound": "comp.",
+    "discourse": "disc.",
+    "dislocated": "disl.",
+    "parataxis": "parat.",
+    "vocative": "voc.",
+}
+FEW_DOCUMENTS = "few documents: applies to these alone"
+STATE_WORDS = {BEATS: "beats the rule", EQUALS: "equals the rule", BELOW: "below the rule"}  # of a head
+IN_A_CHIP = {state: words.replace(" the", "") for state, words in STATE_WORDS.items()}
+# Of each kind of role that has one: the strongest simple rule, and what it knows that the head does not.
+RULES = {SYNTAX: "the rule by parts of speech", COREFERENCE: "the rule of agreement"}
+WHAT_RULES_KNOW = {
+    SYNTAX: "The rule is told the parts of speech; the head finds them itself.",
+    COREFERENCE: "The rule is told number and subjects; the head finds them itself.",
+}
+OLDER_RULE = "by an older version, whose rule uses one part of speech"
+LONGEST_CORPUS = 12  # characters of the name of a corpus in a role's short form
+HELD_OUT = "held-out"  # cases on which the head was not chosen
+STANDINGS = {  # in plain words
+    ESTABLISHED: "They hold on two corpora of different origin.",
+    SUGGESTED: "One corpus shows them; no second one was checked.",
+}
+DIRECTIONS = {
+    "dep_to_head": "from the dependent to its syntactic head",
+    "head_to_dep": "to the dependent, from its syntactic head more than from any other word",
+    "head_row": "from the syntactic head to a dependent",
+}
+
+
+def short(finding: Finding) -> str:
+    """A word that fits into a cell of the map."""
+    name = finding.detail.split()[0]
+    return SHORT.get(name, name)
+
+
+def glyph(finding: Finding) -> str:
+    """The name of the picture of what a head does, in ``browser/glyphs.css``."""
+    return finding.detail if finding.detail in GLYPHS else finding.role
+
+
+def plain_name(finding: Finding) -> str:
+    """ "subject (nsubj)", "previous token": a role in as few words as a student would understand."""
+    meaning = None if finding.role == "syntax" else gloss(finding.detail)
+    return meaning.name if meaning else labelled(finding.detail.split()[0])
+
+
+def linked_words(finding: Finding) -> str:
+    """ "subject → its verb (nsubj)", "token → the one before"; the arrow points the way the head attends."""
+    if finding.role == "syntax":
+        return linked(finding.detail)
+    return link(finding.detail) or f"{finding.role}: {finding.detail}"
+
+
+def standing(finding: Finding) -> str:
+    """ "established", "suggested, below the rule": how far a role can be trusted, and what the head does to a rule."""
+    return ", ".join(filter(None, (finding.status, STATE_WORDS.get(finding.state))))
+
+
+def counted_states(findings: Sequence[Finding]) -> str:
+    """ "beats the rule 0, equals 1, below 26"; empty without such a rule."""
+    if not any(finding.state for finding in findings):
+        return ""
+    beats, equals, below = (sum(finding.state == state for finding in findings) for state in STATES)
+    return f"{STATE_WORDS[BEATS]} {beats}, {EQUALS} {equals}, {BELOW} {below}"
+
+
+def is_older(findings: Iterable[Finding]) -> bool:
+    """Whether roles were measured by an older version, which has no interval beside the rule."""
+    return any(finding.state and math.isnan(finding.beside.rule_low) for finding in findings)
+
+
+def _in_short(corpus: str) -> str:
+    """ "GUM" for "UD English GUM dev": a corpus in the least words that tell it apart."""
+    name = re.fullmatch(r"(?:UD \S+ )?(.+?)(?: (?:train|dev|test))?", corpus)
+    return shortened(name[1] if name else corpus, LONGEST_CORPUS)
+
+
+ACCURACY, WEIGHT, LARGEST, ENTROPY = "accuracy", "mean weight", "share of largest weights", "share of largest entropy"
+# What a score says in short, and what it is compared with.
+_OFTEN = {
+    ACCURACY: ("right in {}", "simple rule"),
+    WEIGHT: ("{} of its weight", "uniform attention"),
+    LARGEST: ("largest weight there in {} of rows", "uniform attention"),
+    ENTROPY: ("spread {}", "average head"),
+}
+
+
+def measure(finding: Finding) -> str:
+    """What the score of a role is: ACCURACY, WEIGHT, LARGEST or ENTROPY."""
+    if finding.role in ("syntax", "coreference"):
+        return ACCURACY
+    if finding.role == "broad":
+        return ENTROPY
+    return WEIGHT if math.isnan(finding.low) else LARGEST  # only counted rows have an interval
+
+
+def at_a_glance(finding: Finding) -> str:
+    """ "preposition → its noun, right in 69% (GUM 68%); below the rule, 69% (GUM 74%)": what a head does and how often,
+    and what its score is compared with."""
+    if not finding.state:
+        return f"{does_in_list(finding)}; {rule_in_list(finding)}"
+    best = percent(best_baseline(finding)[1], 0)
+    does = f"{does_in_list(finding)}{_on_other_corpus(finding, lambda there: there.score)}"
+    return f"{does}; {STATE_WORDS[finding.state]}, {best}{_on_other_corpus(finding, lambda there: there.upos)}"
+
+
+def does_in_list(finding: Finding, after: Finding | None = None) -> str:
+    """ "preposition → its noun, right in 69%"; ``after`` a role of the same measure the score stands alone: "form of
+    “be” → its predicate, 61%"."""
+    says = "{}" if _is_repeated(finding, after) else _OFTEN[measure(finding)][0]
+    return f"{link(finding.detail) or finding.detail}, {says.format(percent(finding.score, 0))}"
+
+
+def rule_in_list(finding: Finding, after: Finding | None = None) -> str:
+    """Return "rule 69% (GUM 68% < 74%)", "uniform attention 5%": what the score is compared with, and both on the other
+    corpus where the numbers of this one would deny the state. "Simple rule" where no mark of a state names it."""
+    name, best = _OFTEN[measure(finding)][1], best_baseline(finding)[1]
+    name = name.removeprefix("simple ") if finding.state or _is_repeated(finding, after) else name
+    return f"{name} {percent(best, 0)}{numbers_elsewhere(finding)}"
+
+
+def numbers_elsewhere(finding: Finding, digits: int = 0) -> str:
+    """Return " (GUM 68% < 74%)": what head and rule get right on the other corpus, where the numbers of the first alone
+    would deny the state of the role; otherwise ""."""
+    there, seems_matched = finding.elsewhere, round(finding.score, 2) < round(best_baseline(finding)[1], 2)
+    if not finding.state or finding.is_matched == seems_matched or not there:
+        return ""
+    sign = "<" if there.score < there.upos else "≥"
+    return f" ({_in_short(there.corpus)} {percent(there.score, digits)} {sign} {percent(there.upos, digits)})"
+
+
+def _is_repeated(finding: Finding, after: Finding | None) -> bool:
+    return after is not None and measure(after) == measure(finding)
+
+
+def _on_other_corpus(finding: Finding, score: Callable[[Elsewhere], float]) -> str:
+    """ " (GUM 74%)": a score on the other corpus."""
+    there = finding.elsewhere
+    return f" ({_in_short(there.corpus)} {percent(score(there), 0)})" if there and not math.isnan(score(there)) else ""
+
+
+def beside_rule(finding: Finding, digits: int = 0, is_told: bool = True) -> str:
+    """What the strongest simple rule does, with ``is_told`` what it is told, and how the head chooses among words of
+    the right kind; "" without such a rule: "The nearest noun or name to the right: 69%; on GUM, the nearest noun, name
+    or adverb: 74%. The rule is told the parts of speech; the head finds them itself. Given the right kind of word, it
+    picks the right one in 88% (nearest: 86%)."
+    """
+    if not finding.state:
+        return ""
+    here, there, beside = rule_in_words(finding.upos_rule), finding.elsewhere, finding.beside
+    elsewhere = ""
+    if there and there.upos_rule:
+        rule, score = rule_in_words(there.upos_rule), percent(there.upos, digits)
+        side = re.search(r" to the \w+$", here)
+        rule = rule.removesuffix(side[0]) if side else rule
+        elsewhere = (
+            f"; on {_in_short(there.corpus)}{'' if there.upos_rule == finding.upos_rule else f', the {rule}:'} {score}"
+        )
+    sentences = [f"The {here}: {percent(finding.upos, digits)}{elsewhere}."]
+    sentences += [WHAT_RULES_KNOW[finding.role]] if is_told else []
+    if beside.choice_n >= CASES:
+        choice, nearest = percent(beside.choice, digits), percent(beside.nearest, digits)
+        sentences.append(f"Given the right kind of word, it picks the right one in {choice} (nearest: {nearest}).")
+    return " ".join(sentences)
+
+
+def described(finding: Finding) -> str:
+    """What a role means, with an example if it is a relation between words, and :func:`standing_with_numbers`."""
+    measured = f"{finding.role}, {standing_with_numbers(finding)}"
+    meaning = explained(finding.detail) if finding.role in ("syntax", "coreference") else ""
+    return f"{meaning}. {measured[:1].upper()}{measured[1:]}" if meaning else measured
+
+
+def standing_with_numbers(finding: Finding) -> str:
+    """Sentences on a role: how far it can be trusted, its numbers, and :func:`beside_rule`."""
+    beside = beside_rule(finding, 1)
+    return f"{_trusted(finding)}: {_measured(finding)}{f'. {beside}' if beside else ''}"
+
+
+def _trusted(finding: Finding) -> str:
+    on = " and ".join(finding.corpora)
+    status = f"established on {on}" if finding.status == ESTABLISHED else f"suggested by {on or 'one corpus'}"
+    state = f", {STATE_WORDS[finding.state].replace('the rule', RULES[finding.role])}" if finding.state else ""
+    return f"{status}{state}"
+
+
+def _measured(finding: Finding) -> str:
+    score, baseline = percent(finding.score), percent(finding.baseline)
+    if finding.role == "syntax":
+        relation, direction = finding.detail.split()
+        return (
+            f"coincides with {labelled(relation)}, {DIRECTIONS[direction]}, right in {score} of {finding.n:,} "
+            f"{_cases(finding)} ({_interval(finding)}); best fixed offset {baseline}"
+            f"{_untrained_score(finding)}"
+        )
+    if finding.role == "coreference":
+        return (
+            f"coincides with coreference, from a third-person pronoun to an antecedent in {score} of {finding.n:,} "
+            f"{_cases(finding)} ({_interval(finding)}); the better simple rule {baseline}{_untrained_score(finding)}"
+        )
+    if finding.role == "position":
+        where = {"previous": "the token before", "same": "the token itself", "next": "the token after"}[finding.detail]
+        if measure(finding) == WEIGHT:
+            says = f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+        else:
+            says = f"its largest weight is on {where} in {score} of {finding.n:,} rows ({_interval(finding)})"
+        return f"{says}{_within_words(finding)}"
+    if finding.detail in MEASURES:
+        goes = f"on {CORPUS}, {score} of its attention goes {MEASURES[finding.detail]}"
+        return f"{goes} ({baseline} if it looked everywhere equally){_untrained_score(finding)}"
+    if finding.role == "delimiter":
+        where = "[CLS] and [SEP] together" if finding.detail == BOTH else SHORT[finding.detail]
+        return f"{score} of its attention goes to {where} ({baseline} if it looked everywhere equally)"
+    return f"its entropy is {score} of the largest possible; the mean over the model’s heads is {baseline}"
+
+
+def _within_words(finding: Finding) -> str:
+    """How much of the attention of a position role stays within words, if that is a quarter or more: the neighbouring
+    token is then often a piece of the same word, not another word."""
+    if finding.detail == "same" or not finding.within_words >= WITHIN_WORDS:
+        return ""
+    return f"; {percent(finding.within_words)} of its attention there stays within a word"
+
+
+def _cases(finding: Finding) -> str:
+    return f"{HELD_OUT} cases" if finding.status == SUGGESTED and finding.role == "syntax" else "cases"
+
+
+def _untrained_score(finding: Finding) -> str:
+    return "" if math.isnan(finding.untrained) else f", best untrained head {percent(finding.untrained)}"
+
+
+def _interval(finding: Finding) -> str:
+    low, high = percent(finding.low), percent(finding.high)
+    return f"{f'95% interval {low} to {high}' if low != high else f'95% interval: {low}'}{over(finding.documents)}"
+
+
+def over(documents: int | None) -> str:
+    """What an interval is over: it can speak for few documents no further than of these. "" where nobody counted them,
+    in tables of older versions."""
+    if documents is None:
+        return ""
+    if documents == 1:
+        return f" over one document, or none named; {FEW_DOCUMENTS}"
+    blocks = " or blocks of them" if documents >= FEWEST_BLOCKS else ""
+    few = f"; {FEW_DOCUMENTS}" if documents < FEW else ""
+    return f" over {documents:,} documents{blocks}{few}"
+
+
+def marks_of_few(documents: Iterable[int | None]) -> list[str]:
+    """The cells beside a table's numbers of documents: "few documents" where an interval is over few, else ""."""
+    return ["few documents" * (count is not None and count < FEW) for count in documents]
+
+
+def best_baseline(finding: Finding) -> tuple[str, float]:
+    """The simple rule with the best score that a role is compared with: its name and its score."""
+    rules = {baseline_name(finding): finding.baseline}
+    if finding.upos_rule:
+        rules[rule_in_words(finding.upos_rule)] = finding.upos
+    return max(rules.items(), key=lambda rule: rule[1])
+
+
+def baseline_name(finding: Finding) -> str:
+    """The rule that decides whether there is a role."""
+    names = {SYNTAX: "best fixed offset", COREFERENCE: "better of two simple rules", "broad": "average head"}
+    return names.get(finding.role, "if it looked everywhere equally")
+
+
+def _state_rank(finding: Finding) -> int:
+    """0 for a head that beats the rule, or has none beside it; then those that equal it, and those below it."""
+    return STATES.index(finding.state) if finding.state else 0
+
+
+def strongest_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The roles by what the head does to the rule, and by gain; those of largest weights alone come last of these."""
+    return sorted(findings, key=lambda f: (_state_rank(f), measure(f) == LARGEST, -f.gain))
+
+
+def most_sought_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The roles in the order in which people look for them, those of one kind as :func:`strongest_first`."""
+    return sorted(strongest_first(findings), key=lambda f: SOUGHT.index(f.role))
+
+
+def by_head(findings: Sequence[Finding]) -> dict[Head, list[Finding]]:
+    """The roles of each head that has any, in the order of :func:`most_sought_first`."""
+    grouped: dict[Head, list[Finding]] = {}
+    for finding in most_sought_first(findings):
+        grouped.setdefault(finding.head, []).append(finding)
+    return grouped
+
+
+NULLS = {  # what is drawn, and what a draw is called
+    (SYNTAX, PERMUTATION): ("the trees of other sentences", "permutation"),
+    (COREFERENCE, PERMUTATION): ("chains turned along their documents", "permutation"),
+    (SYNTAX, KIND): ("another word of the same part of speech in the place of each right one", "draw"),
+}
+
+
+def by_chance_in_words(chance: ChanceRoles) -> str:
+    """ "27 roles of syntax; with the trees of other sentences none, in 20 permutations (p = 0.048)"."""
+    most = f"at most {max(chance.drawn)}" if max(chance.drawn) else "none"
+    drawn, draw = NULLS[chance.role, chance.null]
+    roles, draws = counted(chance.observed, "role"), counted(len(chance.drawn), draw)
+    return f"{roles} of {chance.role}; with {drawn} {most}, in {draws} (p = {chance.p:.3f})"

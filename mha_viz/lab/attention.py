@@ -1,0 +1,133 @@
+"""Multi-head attention in the open: every head with its own slice of W_Q, W_K, W_V and W_O (Vaswani et al. 2017, 3.2).
+
+The papers write W_Q as one matrix [d_model, h·d_k]; here it is stored as [h, d_model, d_k], the same numbers grouped by
+head (:func:`wide_matrices`). Everything is a batched product over heads, so every head is computed by the same
+operations in the same order, and heads that are equal stay equal to the last bit. The hardware sets one condition:
+libraries round a product slightly differently depending on where its operands start in a cache line. When d_model and
+the number of sentences are multiples of 16, all heads are aligned alike; with other sizes rounding alone makes equal
+heads differ within a few dozen steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mha_viz.analysis.costs import FULL, OVERLAPPING, Shape
+from mha_viz.errors import SettingError
+from mha_viz.lab.lab import ALL_RANDOM, SAME_ALL, SAME_QKV, SAME_TWO
+
+STARTS = (ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO)
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The weights of one layer.
+
+    ``query``, ``key``, ``value``: [matrix, seen, d_k], one matrix per head or one for all. ``output``:
+    [head, d_k, d_model], the slices of W_O. ``columns``: [head, seen], which components of the vector each head sees;
+    None when every head sees all of them.
+    """
+
+    shape: Shape
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor
+    columns: Tensor | None
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The trainable weights: W_Q, W_K, W_V, W_O."""
+        return self.query, self.key, self.value, self.output
+
+    def of_each_head(self) -> Slices:
+        """The slices of every head; a shared matrix is repeated for each head."""
+        heads = self.shape.heads
+        return Slices(*(w.expand(heads, -1, -1) for w in self.tensors()))
+
+
+class Slices(NamedTuple):
+    """W_Q, W_K, W_V as [head, seen, d_k] and W_O as [head, d_k, d_model]."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor
+
+
+class Attended(NamedTuple):
+    """``maps``: [head, sentence, query, key], rows sum to 1. ``contexts``: [head, sentence · word, d_k], weighted means
+    of the values. ``parts``: [head, sentence · word, d_model], the head outputs after W_O; their sum is the layer's
+    output."""
+
+    maps: Tensor
+    contexts: Tensor
+    parts: Tensor
+
+
+def initial_heads(shape: Shape, generator: torch.Generator, start: str = ALL_RANDOM) -> Heads:
+    """Weights before training, from ``generator`` only. Raises SettingError for an unknown ``start``."""
+    shape.check()
+    if start not in STARTS:
+        raise SettingError(f"There is no start “{start}”.", f"Choose one of: {', '.join(STARTS)}.")
+    inputs = (shape.matrices, shape.seen, shape.d_k)
+    query, key, value = (normal(generator, *inputs, scale=shape.seen**-0.5) for _ in range(3))
+    output = normal(generator, shape.heads, shape.d_k, shape.d_model, scale=shape.d_model**-0.5)
+    if start == SAME_TWO:
+        query, key, value, output = (torch.cat([w[:-1], w[-2:-1]]) for w in (query, key, value, output))
+    elif start != ALL_RANDOM:
+        query, key, value = (w[:1].repeat(shape.matrices, 1, 1) for w in (query, key, value))
+    if start == SAME_ALL:
+        output = output[:1].repeat(shape.heads, 1, 1)
+    for learned in (query, key, value, output):
+        learned.requires_grad_()
+    return Heads(shape, query, key, value, output, _columns(shape, generator))
+
+
+def normal(generator: torch.Generator, *axes: int, scale: float) -> Tensor:
+    """Normally distributed numbers with standard deviation ``scale``; torch's global generator is not used."""
+    return torch.randn(*axes, generator=generator) * scale
+
+
+def _columns(shape: Shape, generator: torch.Generator) -> Tensor | None:
+    if shape.cut == FULL:
+        return None
+    if shape.cut != OVERLAPPING:
+        return torch.arange(shape.d_model).view(shape.heads, shape.d_k)  # chunk after chunk
+    chunks = [torch.randperm(shape.d_model, generator=generator)[: shape.seen] for _ in range(shape.heads)]
+    return torch.stack([chunk.sort().values for chunk in chunks])
+
+
+def attend(heads: Heads, slices: Slices, x: Tensor) -> Attended:
+    """The attention of every head on ``x`` [sentence, word, d_model]. ``slices`` are those of ``heads.of_each_head()``;
+    they are an argument so that gradients can be computed for each head."""
+    h, d_k = heads.shape.heads, heads.shape.d_k
+    sentences, words, _ = x.shape
+    flat = x.reshape(sentences * words, -1)
+    cut = heads.columns
+    seen = flat.expand(h, -1, -1) if cut is None else flat[:, cut].transpose(0, 1)  # [head, sentence · word, seen]
+    query, key, value = (torch.bmm(seen, w).view(h * sentences, words, d_k) for w in slices[:3])
+    scores = torch.bmm(query, key.transpose(1, 2)) / math.sqrt(d_k)  # [head · sentence, query, key]
+    maps = torch.softmax(scores, dim=-1)
+    contexts = torch.bmm(maps, value).view(h, sentences * words, d_k)
+    parts = torch.bmm(contexts, slices.output)
+    return Attended(maps.view(h, sentences, words, words), contexts, parts)
+
+
+def wide_matrices(heads: Heads) -> Iterator[Tensor]:
+    """W_Q, W_K, W_V as the papers write them, [d_model, h·d_k], and W_O as [h·d_k, d_model]; only for the full cut."""
+    for w in heads.tensors()[:3]:
+        yield w.transpose(0, 1).reshape(heads.shape.d_model, -1)
+    yield heads.output.reshape(-1, heads.shape.d_model)
+
+
+def penalty(maps: Tensor) -> Tensor:
+    """‖A Aᵀ − I‖_F² (Lin et al. 2017), mean over words; A [head, key] holds the rows of all heads for one word."""
+    rows = maps.permute(1, 2, 0, 3)  # [sentence, query, head, key]
+    gram = rows @ rows.transpose(2, 3)
+    return ((gram - torch.eye(maps.shape[0])) ** 2).sum(dim=(2, 3)).mean()

@@ -1,0 +1,56 @@
+"""How long an experiment takes on this machine, from the arithmetic that it does and a measurement of a few
+milliseconds.
+
+The numbers in :func:`work` were fitted to runs on one core of a server on which :func:`probe` took REFERENCE seconds;
+elsewhere both grow in proportion.
+"""
+
+from __future__ import annotations
+
+from time import thread_time
+
+import numpy as np
+
+from mha_viz.lab.lab import EXPERIMENTS
+from mha_viz.lab.record import Settings, recorded_count, recorded_steps
+
+START = 2.2  # seconds until the child process has imported its libraries
+REFERENCE = 0.0022  # seconds of one probe on the machine of the fit
+
+
+def work(settings: Settings) -> float:
+    """Seconds that an experiment takes on the machine of the fit. ``settings`` are valid."""
+    experiment = EXPERIMENTS[settings.experiment]
+    layers = experiment.layers(settings)
+    recorded = len(recorded_steps(settings.steps, recorded_count(len(layers))))
+    seconds = START
+    for shape in layers.values():
+        heads, width = shape.heads, shape.d_model
+        step = 0.002 + 0.00025 * heads + 0.00003 * width + 0.000002 * heads * width
+        seconds += settings.steps * step * (1.15 if experiment.is_penalised else 1)
+        seconds += recorded * (0.002 + 0.0034 * heads)
+    if experiment.removes_heads:
+        seconds += 0.1 + 0.003 * settings.heads**2
+    return seconds
+
+
+def probe() -> float:
+    """Processor seconds of a small fixed computation like those of a training, the smallest of five measurements,
+    because the machine's current load says little about the next minute."""
+    rng = np.random.default_rng(0)
+    queries = rng.random((64, 12, 32), dtype=np.float32)
+    keys = rng.random((64, 32, 12), dtype=np.float32)
+
+    def once() -> float:
+        begin = thread_time()
+        for _ in range(60):
+            scores = np.exp(queries @ keys)
+            scores /= scores.sum(axis=-1, keepdims=True)
+        return thread_time() - begin
+
+    return min(once() for _ in range(5))
+
+
+def pace() -> float:
+    """Seconds on this machine for one second on the machine of the fit, before any run here."""
+    return probe() / REFERENCE

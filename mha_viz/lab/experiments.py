@@ -1,0 +1,329 @@
+"""The experiments of the training lab: small trainings of one attention layer, recorded head by head.
+
+The layer learns a task of :mod:`mha_viz.lab.tasks`. One linear map reads the answers from the sum of the head
+outputs, so that only attention heads can look anything up: there is no feed-forward layer that could do it, and a
+residual connection only where the task has one.
+
+``OMP_NUM_THREADS=1 python -m mha_viz.lab.experiments --store`` writes the results of the default settings to
+``assets/lab``; with matrices this small a second thread costs more than it gains. Without ``--store`` this is the child
+process of :mod:`mha_viz.lab.lab`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mha_viz.analysis import costs
+from mha_viz.analysis.costs import Shape
+from mha_viz.analysis.distance import entropy, jensen_shannon
+from mha_viz.errors import Cancelled
+from mha_viz.lab import tasks
+from mha_viz.lab.attention import (
+    Attended,
+    Heads,
+    Slices,
+    attend,
+    initial_heads,
+    normal,
+    penalty,
+)
+from mha_viz.lab.lab import ALL_RANDOM, EXPERIMENTS, check, stored_at
+from mha_viz.lab.record import (
+    STRIP,
+    Array,
+    RemovedHeads,
+    Result,
+    Settings,
+    TrainingRun,
+    recorded_count,
+    recorded_steps,
+    to_bytes,
+)
+from mha_viz.lab.tasks import LETTERS, MARKS, TWO_RELATIONS, WORDS, LabTask, Sentences
+from mha_viz.process import apart
+
+BATCH = 32  # sentences per step; a multiple of 16 aligns the numbers of every head alike in memory
+HELD_OUT = 256  # sentences to measure on, never trained on
+COMPARED = 32  # of these, the sentences on which heads are compared in pairs
+LEARNING_RATE = 0.01  # of Adam
+ORDERS = 50  # random orders in which heads are removed
+_TRAINING, _HELD_OUT, _ORDERS = range(3)  # independent random streams derived from one seed
+
+
+class ExperimentProgress(NamedTuple):
+    """The progress of an experiment: steps of all its runs together."""
+
+    step: int
+    steps: int
+
+    @property
+    def fraction(self) -> float:
+        """The fraction that is done."""
+        return self.step / self.steps
+
+
+TellProgress = Callable[[ExperimentProgress], None]
+IsCancelled = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class SmallModel:
+    """One attention layer after embeddings of letter, mark and position, and before a linear classifier."""
+
+    task: LabTask
+    heads: Heads
+    letters: Tensor  # [letter, d_model]
+    marks: Tensor  # [mark, d_model]
+    positions: Tensor  # [word, d_model]
+    classifier: Tensor  # [d_model, relation · letter]
+
+    def parameters(self) -> tuple[Tensor, ...]:
+        """All trainable weights."""
+        return *self.heads.tensors(), self.letters, self.marks, self.positions, self.classifier
+
+    def embedded(self, sentences: Sentences) -> Tensor:
+        """x [sentence, word, d_model], which all heads are fed."""
+        letters, marks = torch.from_numpy(sentences.letters), torch.from_numpy(sentences.marks)
+        return self.letters[letters] + self.marks[marks] + self.positions
+
+    def attend(self, sentences: Sentences, slices: Slices) -> Attended:
+        """The attention of all heads on sentences."""
+        return attend(self.heads, slices, self.embedded(sentences))
+
+    def logits(self, parts: Tensor, sentences: Sentences) -> Tensor:
+        """Logits [sentence, word, relation, letter] of the head outputs ``parts`` [head, sentence · word, d_model] on
+        sentences, and of x beside them if the task passes it on."""
+        out = parts.sum(dim=0)
+        out = out + self.embedded(sentences).flatten(0, 1) if self.task.is_residual else out
+        return (out @ self.classifier).view(-1, WORDS, len(self.task.relations), len(LETTERS))
+
+
+def new_model(shape: Shape, seed: int, start: str = ALL_RANDOM, task: LabTask = TWO_RELATIONS) -> SmallModel:
+    """An untrained model that depends on the seed alone; torch's global generator is not used."""
+    generator = torch.Generator().manual_seed(seed)
+    d_model = shape.d_model
+    heads = initial_heads(shape, generator, start)
+    answers = len(task.relations) * len(LETTERS)
+    axes = [(len(LETTERS), d_model), (len(MARKS), d_model), (WORDS, d_model), (d_model, answers)]
+    weights = (normal(generator, *a, scale=d_model**-0.5).requires_grad_() for a in axes)
+    return SmallModel(task, heads, *weights)
+
+
+def loss_of(logits: Tensor, sentences: Sentences) -> Tensor:
+    """Mean cross-entropy of the answers, in nats."""
+    answers = torch.from_numpy(sentences.answers)
+    return functional.cross_entropy(logits.flatten(0, 2), answers.flatten(), ignore_index=-1)
+
+
+# ---- The experiments ------------------------------------------------------------------------------------
+
+
+def run(settings: Settings, progress: TellProgress = lambda _: None, cancelled: IsCancelled = lambda: False) -> Result:
+    """Run an experiment. Equal settings give equal results on one machine. Raises SettingError, Cancelled."""
+    check(settings)
+    trained = _train_runs(settings, progress, cancelled)
+    removes = EXPERIMENTS[settings.experiment].removes_heads
+    removal = remove_heads(trained[0][1], settings.seed) if removes else None
+    held_out = _held_out(settings.seed, EXPERIMENTS[settings.experiment].task)
+    return Result(settings, held_out.words(0), held_out.places[0], tuple(run for run, _ in trained), removal)
+
+
+def _train_runs(
+    settings: Settings, report: TellProgress, cancelled: IsCancelled
+) -> list[tuple[TrainingRun, SmallModel]]:
+    """Train every layer of an experiment from the same seed."""
+    experiment = EXPERIMENTS[settings.experiment]
+    layers = experiment.layers(settings)
+    trained = []
+    for number, (label, shape) in enumerate(layers.items()):
+
+        def on_step(step: int, steps_before: int = number * settings.steps) -> None:
+            if cancelled():
+                raise Cancelled("The training was stopped.", "Run it again.")
+            report(ExperimentProgress(steps_before + step, len(layers) * settings.steps))
+
+        weight = settings.weight if experiment.is_penalised and number == len(layers) - 1 else 0.0
+        start = experiment.starts.get(label, experiment.start)
+        model = new_model(shape, settings.seed, start, experiment.task)
+        steps = recorded_steps(settings.steps, recorded_count(len(layers)))
+        recorded = list(train(model, settings, weight, steps, on_step))
+        arrays = dict[str, Array]()
+        for name in recorded[0]:
+            values = np.stack([each[name] for each in recorded])
+            arrays[name] = values.astype(np.float32) if values.dtype == np.float64 else values
+            arrays[name].flags.writeable = False
+        parameters, multiply_adds = costs.parameters(shape), costs.multiply_adds(shape, WORDS)
+        trained.append((TrainingRun(label, shape.heads, parameters, multiply_adds, **arrays), model))
+    return trained
+
+
+def train(
+    model: SmallModel, settings: Settings, weight: float, recorded: tuple[int, ...], on_step: Callable[[int], None]
+) -> Iterator[dict[str, Array | float]]:
+    """Train with Adam on new sentences at every step; yields the measurements at the recorded steps, taken before the
+    update."""
+    held_out = _held_out(settings.seed, model.task)
+    # foreach=False updates number by number: equal heads stay equal
+    optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, foreach=False)
+    for step in range(settings.steps + 1):
+        if step in recorded:
+            yield {"steps": step, **measure(model, held_out)}
+        on_step(step)
+        if step == settings.steps:
+            return
+        batch = tasks.sentences(BATCH, (settings.seed, _TRAINING, step), model.task)
+        attended = model.attend(batch, model.heads.of_each_head())
+        objective = loss_of(model.logits(attended.parts, batch), batch)
+        if weight:
+            objective = objective + weight * penalty(attended.maps)
+        optimiser.zero_grad()
+        objective.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+
+def _held_out(seed: int, task: LabTask) -> Sentences:
+    return tasks.sentences(HELD_OUT, (seed, _HELD_OUT), task)
+
+
+# ---- Measurements ---------------------------------------------------------------------------------------
+
+
+def measure(model: SmallModel, held_out: Sentences) -> dict[str, Array | float]:
+    """The values of :class:`TrainingRun` at one step."""
+    slices = model.heads.of_each_head()
+    attended = model.attend(held_out, slices)
+    logits = model.logits(attended.parts, held_out)
+    loss = loss_of(logits, held_out)
+    gradients = torch.autograd.grad(loss, slices)
+    weights = _flat(tuple(w.detach() for w in slices))
+    maps = attended.maps.detach()
+    with torch.no_grad():
+        right, accuracy = grade(logits, held_out)
+        return {
+            "maps": maps[:, 0].numpy().copy(),
+            "relation_weights": relation_weights(maps.numpy(), held_out.places),
+            "queries": weights[:, : min(STRIP, slices.query[0].numel())].copy(),
+            "weight_cosines": cosines(weights),
+            **_compare_weights(weights, 3 * slices.query[0].numel()),
+            **_compare_maps(maps[:, :COMPARED].numpy()),
+            "gradient_cosines": cosines(_flat(gradients[:3])),
+            "output_gradient_cosines": cosines(_flat(gradients[3:])),
+            "gradients": np.linalg.norm(_flat(gradients), axis=1),
+            "loss": loss.item(),
+            "penalty": penalty(maps).item(),
+            "accuracy": accuracy,
+            "both": right.all(axis=-1).mean(),
+        }
+
+
+def grade(logits: Tensor, held_out: Sentences) -> tuple[Array, Array]:
+    """Which answers are right [sentence, word, relation], and the accuracy of each relation. The first word is left
+    out, since no word precedes it."""
+    right: Array = (logits.argmax(-1).numpy() == held_out.answers)[:, 1:]
+    return right, right.mean(axis=(0, 1))
+
+
+def _flat(slices: tuple[Tensor, ...]) -> Array:
+    """The slices of every head as one row: [head, number]."""
+    joined: Array = torch.cat([w.reshape(len(w), -1) for w in slices], dim=1).numpy()
+    return joined
+
+
+def cosines(rows: Array) -> Array:
+    """[row, row]: the cosine of every two rows; 0 where one of them is all zeros."""
+    exact = rows.astype(np.float64)
+    norms = np.linalg.norm(exact, axis=1)
+    unit = exact / np.where(norms > 0, norms, 1.0)[:, None]
+    return np.clip(unit @ unit.T, -1, 1)
+
+
+def _compare_weights(weights: Array, inputs: int) -> dict[str, Array]:
+    """For every two heads [head, head]: the largest difference between their first ``inputs`` numbers (W_Q, W_K, W_V)
+    and between the others (W_O), and whether all bits are equal."""
+    difference = np.abs(weights[:, None] - weights[None])
+    bits = weights.view(np.int32)
+    return {
+        "difference": difference[..., :inputs].max(axis=2),
+        "output_difference": difference[..., inputs:].max(axis=2),
+        "same": (bits[:, None] == bits[None]).all(axis=2),
+    }
+
+
+def _compare_maps(maps: Array) -> dict[str, Array]:
+    """Jensen–Shannon divergence and overlap of rows for every two heads of ``maps`` [head, sentence, query, key]."""
+    exact = maps.astype(np.float64).reshape(len(maps), -1, maps.shape[-1])  # [head, row, key]
+    entropies = entropy(exact).mean(axis=1)  # [head]
+    mixed = np.stack([entropy((exact + one) / 2).mean(axis=1) for one in exact])  # [head, head]
+    divergence = jensen_shannon(mixed, entropies[:, None], entropies[None])
+    overlap = np.einsum("arj,brj->ab", exact, exact, optimize=True) / exact.shape[1]
+    return {"divergence": divergence, "overlap": overlap}
+
+
+def relation_weights(maps: Array, places: Array) -> Array:
+    """[head, relation]: a head's mean weight on the correct word of each relation."""
+    weights = np.take_along_axis(maps, np.maximum(places, 0)[None], axis=3)  # [head, sentence, word, relation]
+    defined = places >= 0
+    by_relation = [weights[..., r][:, defined[..., r]].mean(axis=1) for r in range(places.shape[-1])]
+    return np.stack(by_relation, axis=1)
+
+
+# ---- Removing heads -------------------------------------------------------------------------------------
+
+
+def remove_heads(model: SmallModel, seed: int) -> RemovedHeads:
+    """Remove heads by setting their slice of the concatenation to zero, without training afterwards."""
+    held_out = _held_out(seed, model.task)
+    weights = importance(model, held_out)
+    order = np.argsort(weights, kind="stable")
+    with torch.no_grad():
+        parts = model.attend(held_out, model.heads.of_each_head()).parts
+        rng = np.random.default_rng((seed, _ORDERS))
+        orders = [rng.permutation(len(order)) for _ in range(ORDERS)]
+        curves = list[Array]()  # [removed + 1] each: accuracy after removing 0, 1, 2, … heads in one order
+        for one in (order, order[::-1], *orders):
+            remaining = [sorted(one[count:].tolist()) for count in range(len(one) + 1)]
+            grades = [grade(model.logits(parts[heads], held_out), held_out)[1] for heads in remaining]
+            curves.append(np.array([float(right.mean()) for right in grades]))
+    return RemovedHeads(weights, order, curves[0], curves[1], np.stack(curves[2:]))
+
+
+def importance(model: SmallModel, held_out: Sentences) -> Array:
+    """I_h = E |Att_h · ∂L/∂Att_h| (Michel et al. 2019), mean over words, of the head output before W_O; scaled to
+    Euclidean norm 1."""
+    attended = model.attend(held_out, model.heads.of_each_head())
+    (gradient,) = torch.autograd.grad(loss_of(model.logits(attended.parts, held_out), held_out), (attended.contexts,))
+    values = (attended.contexts * gradient).sum(dim=2).abs().mean(dim=1).detach().numpy().astype(np.float64)
+    return values / max(float(np.linalg.norm(values)), 1e-30)
+
+
+# ---- The command and the child process -------------------------------------------------------------------
+
+
+def _store_defaults() -> None:
+    for name, experiment in EXPERIMENTS.items():
+        data = to_bytes(run(experiment.default))
+        stored_at(name).parent.mkdir(exist_ok=True)
+        stored_at(name).write_bytes(data)
+        print(f"{stored_at(name)}: {len(data):,} bytes")
+
+
+def _work(order: dict[str, Any], report: apart.Tell, cancelled: IsCancelled) -> bytes:
+    """The result of an experiment with the settings in the order."""
+
+    def progress(so_far: ExperimentProgress) -> None:
+        if so_far.step % 5 == 0:
+            report(so_far.fraction)
+
+    return to_bytes(run(Settings(**order), progress, cancelled))
+
+
+if __name__ == "__main__":
+    _store_defaults() if "--store" in sys.argv else sys.exit(__doc__) if sys.stdin.isatty() else apart.serve(_work)

@@ -1,0 +1,402 @@
+"""The experiments of the training lab, one row each: what is asked, what is changed in the training, what a visitor may
+expect, and what is stated of the result. Numbers come from results; no answer is fixed in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.costs import CUTS, OVERLAPPING, Shape, undivided
+from mha_viz.errors import ResultUnreadable, SettingError
+from mha_viz.files.assets import asset
+from mha_viz.lab import predictions, statements
+from mha_viz.lab.jobs import describe_jobs
+from mha_viz.lab.predictions import Outcome
+from mha_viz.lab.record import Array, Result, Settings, TrainingRun, from_bytes
+from mha_viz.lab.statements import Statement
+from mha_viz.lab.tasks import OWN_LETTER, TWO_RELATIONS, LabTask
+from mha_viz.numerals import counted
+from mha_viz.process import apart
+
+IDENTICAL, OUTPUT, RANDOM, PENALTY, COUNT, CUT, REMOVAL, PAIR, CURRENT = (
+    "identical", "output", "random", "penalty", "count", "cut", "removal", "pair", "current",
+)  # fmt: skip
+
+# Which weights of heads start equal.
+ALL_RANDOM, SAME_QKV, SAME_ALL, SAME_TWO = "random", "same W_Q, W_K, W_V", "all the same", "the last two the same"
+
+EQUAL_PAIR = "four, two equal"  # the label of a run
+
+SettingName = Literal["seed", "heads", "d_model", "steps", "weight"]
+_USUAL: tuple[SettingName, ...] = ("heads", "d_model", "steps", "seed")
+
+CHILD = "mha_viz.lab.experiments"
+BOUNDS = apart.Bounds(
+    seconds=300, megabytes=2_000, what="The training", less="Fewer steps or a smaller d_model take less."
+)
+
+
+def _one_layer(settings: Settings) -> dict[str, Shape]:
+    return {counted(settings.heads, "head"): Shape(settings.d_model, settings.heads)}
+
+
+def _with_penalty(settings: Settings) -> dict[str, Shape]:
+    """The same layer twice, trained without and with the penalty λ·‖A Aᵀ − I‖_F²."""
+    full = Shape(settings.d_model, settings.heads)
+    return {"without the penalty": full, f"with λ = {settings.weight:g}": full}
+
+
+def _of_each_count(settings: Settings) -> dict[str, Shape]:
+    """A layer for each number of heads, with d_k = d_model / h."""
+    counts = [2**power for power in range(6) if settings.d_model % 2**power == 0]
+    return {counted(heads, "head"): Shape(settings.d_model, heads) for heads in counts}
+
+
+def _of_each_cut(settings: Settings) -> dict[str, Shape]:
+    """A layer for each way to cut the vector."""
+    names = ("in full", "chunks", "chunks, shared", "random chunks")
+    full = Shape(settings.d_model, settings.heads)
+    return {name: full._replace(cut=cut) for name, cut in zip(names, CUTS, strict=True)}
+
+
+def _with_a_pair(settings: Settings) -> dict[str, Shape]:
+    """Three heads, and four of which two start equal, all of one width."""
+    three = Shape(settings.d_model, 3, narrowed=settings.d_model // 4)
+    return {"three heads": three, EQUAL_PAIR: three._replace(heads=4)}
+
+
+class Experiment(NamedTuple):
+    """One experiment. ``asks``: the settings that it uses; ``most_steps``: how many take about half a minute.
+
+    ``question``, ``answer`` and its ``source``: of the papers, in plain words; ``short``: the name in the menu.
+    ``prediction``: what a visitor is asked to expect, with ``options``, each a clause by its name; ``outcome`` decides
+    between them. ``statements``: what a result shows, as questions with yes or no.
+
+    In training, ``layers`` are trained on ``task`` one after the other, by the label of each run; ``start`` says which
+    weights of the heads are equal at first, ``starts`` those of single runs; with ``is_penalised`` the last run has the
+    penalty; with ``removes_heads`` heads are removed afterwards. ``shown``: the run whose heads are shown at first;
+    ``against``: what differs between runs whose answers are compared; ``below``: the experiment whose heads are played
+    below, beside the same sentence.
+    """
+
+    short: str
+    default: Settings
+    question: str
+    answer: str
+    source: str
+    prediction: str
+    options: Mapping[str, str]
+    outcome: Callable[[Result], Outcome]
+    statements: Callable[[Result], list[Statement]]
+    asks: tuple[SettingName, ...] = _USUAL
+    most_steps: int = 1500
+    layers: Callable[[Settings], dict[str, Shape]] = _one_layer
+    task: LabTask = TWO_RELATIONS
+    start: str = ALL_RANDOM
+    starts: Mapping[str, str] = MappingProxyType({})
+    is_penalised: bool = False
+    removes_heads: bool = False
+    shown: int = 0
+    against: str = ""
+    below: str = ""
+
+
+EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
+    {
+        IDENTICAL: Experiment(
+            short="Identical start",
+            default=Settings(IDENTICAL),
+            start=SAME_ALL,
+            question="What stops heads from learning the same weights?",
+            answer="The random start: different weights get different gradients. Two heads with all weights equal, "
+            "their slices of W_O included, get the same gradient at every step and remain copies; a difference in W_O "
+            "alone is enough to separate them.",
+            source="Goodfellow, Bengio & Courville 2016, section 8.4.",
+            prediction="After an identical start …",
+            options={"equal": "heads stay equal", "apart": "heads differ"},
+            outcome=predictions.of_identical,
+            statements=statements.of_identical,
+            below=RANDOM,
+        ),
+        OUTPUT: Experiment(
+            short="Only W_O differs",
+            default=Settings(OUTPUT),
+            start=SAME_QKV,
+            question="What makes the learning in each head unique?",
+            answer="All get the same input, but each meets its own slice of W_O, through which its gradient comes "
+            "back: heads with the same W_Q, W_K and W_V differ after the first update.",
+            source="Vaswani et al. 2017, section 3.2.2.",
+            prediction="At the start, only W_O differs. Then …",
+            options={
+                "never": "they stay equal",
+                "first": "they differ at once",
+                "later": "they differ later",
+            },
+            outcome=predictions.of_output,
+            statements=statements.of_output,
+        ),
+        RANDOM: Experiment(
+            short="Random start",
+            default=Settings(RANDOM),
+            question="Do heads start and stay diverse?",
+            answer="Every weight is drawn at random, so gradients differ from the start. Nothing else in the usual "
+            "loss keeps heads apart, so they may still end up with similar attention.",
+            source="Vaswani et al. 2017, section 3.2.2; Clark et al. 2019, section 6.",
+            prediction="All weights start random. In the end …",
+            options={"alike": "some heads share a job", "different": "no two share a job"},
+            outcome=predictions.of_random,
+            statements=statements.of_random,
+        ),
+        PENALTY: Experiment(
+            short="Pushed apart",
+            default=Settings(PENALTY, weight=0.3),
+            asks=("weight", *_USUAL),
+            most_steps=800,
+            layers=_with_penalty,
+            shown=1,
+            is_penalised=True,
+            question="Can heads be made to differ?",
+            answer="A term λ·‖A Aᵀ − I‖² in the loss, where A holds one row per head, penalises heads for looking at "
+            "the same words. It pushes the diagonal of A Aᵀ to 1, so each head looks at a single word: a large λ "
+            "works against the task.",
+            source="Lin et al. 2017, section 2.2.",
+            prediction="The loss penalises heads for looking at the same words. Then …",
+            options={
+                "more": "heads differ more",
+                "same": "heads differ as much, within one point",
+                "less": "heads differ less",
+            },
+            outcome=predictions.of_penalty,
+            statements=statements.of_penalty,
+        ),
+        COUNT: Experiment(
+            short="Head count",
+            default=Settings(COUNT, heads=32),
+            asks=("d_model", "steps", "seed"),
+            most_steps=400,
+            layers=_of_each_count,
+            shown=1,
+            against="number of heads",
+            question="Why several heads, and what do they cost?",
+            answer="A word that needs two others gets an average of both from one head. With d_k = d_model / h, "
+            "several look at several places at the same cost, as two of MiniLM do from “bank”, but with very many each "
+            "query is too short to pick out the right word.",
+            source="Vaswani et al. 2017, section 3.2.2; Bhojanapalli et al. 2020.",
+            prediction="At equal cost, what answers best?",
+            options={
+                "one": "one head is best",
+                "between": "a number in between is best",
+                "most": "the most heads are best",
+            },
+            outcome=predictions.of_count,
+            statements=statements.of_count,
+        ),
+        CUT: Experiment(
+            short="Split input",
+            default=Settings(CUT, heads=8),
+            most_steps=500,
+            layers=_of_each_cut,
+            shown=1,
+            against="way of cutting",
+            question="Is each head fed a different part of the input, or the whole vector?",
+            answer="Every head sees all tokens; only the width is cut. *Wide* heads, as in the papers, map the whole "
+            "vector to d_k numbers each; *narrow* ones see only their own chunk, which is cheaper.",
+            source="Vaswani et al. 2017, section 3.2.2; Bloem 2019.",
+            prediction="Each gets one chunk. Then …",
+            options={
+                "none": "accuracy falls by 1 point or less",
+                "few": "accuracy falls by 1 to 10 points",
+                "many": "accuracy falls by more",
+            },
+            outcome=predictions.of_cut,
+            statements=statements.of_cut,
+        ),
+        REMOVAL: Experiment(
+            short="Remove heads",
+            default=Settings(REMOVAL, heads=8, steps=400),
+            removes_heads=True,
+            question="Are heads redundant?",
+            answer="Partly: some can be removed with little loss if the least important go first. A head that alone "
+            "follows a relation which the task needs is not redundant.",
+            source="Michel et al. 2019, sections 3 and 4; the random orders are this lab’s.",
+            prediction="After training, heads are removed one by one, the least important first. Without harm …",
+            options={
+                "none": "none can be removed",
+                "half": "up to half can be removed",
+                "most": "more than half can be removed",
+            },
+            outcome=predictions.of_removal,
+            statements=statements.of_removal,
+        ),
+        PAIR: Experiment(
+            short="Duplicate head",
+            default=Settings(PAIR),
+            asks=("d_model", "steps", "seed"),
+            layers=_with_a_pair,
+            starts={EQUAL_PAIR: SAME_TWO},
+            shown=1,
+            question="Is a duplicate head worth anything?",
+            answer="No. Two equal heads get the same gradient, stay equal, and add the same vector twice: one with "
+            "twice its slice of W_O would answer the same. Such a layer has three heads and pays for four.",
+            source="Goodfellow et al. 2016, section 8.4; three beside four are this lab’s.",
+            prediction="Of four heads, H2 and H3 start equal. After training …",
+            options={"three": "of the four, two still have equal weights", "four": "all four have different weights"},
+            outcome=predictions.of_pair,
+            statements=statements.of_pair,
+        ),
+        CURRENT: Experiment(
+            short="No context",
+            default=Settings(CURRENT),
+            task=OWN_LETTER,
+            removes_heads=True,
+            question="What if only the current position matters?",
+            answer="Then all heads are redundant: the residual connection carries each word past them, and no head "
+            "can add to it. They still end up different, to no purpose. Removing all of them costs nothing; removing "
+            "only some can.",
+            source="Vaswani et al. 2017, section 3.1; the task is this lab’s.",
+            prediction="After training, all heads are removed. Then …",
+            options={
+                "none": "no right answers are lost",
+                "some": "some are lost",
+                "all": "all but lucky guesses are lost",
+            },
+            outcome=predictions.of_current,
+            statements=statements.of_current,
+        ),
+    }
+)
+MOST_HEADS, WIDTHS, MOST_WEIGHT, MOST_SEED = 16, (16, 32, 48, 64), 100.0, 2**31 - 1
+
+
+NUMBERED: Mapping[str, str] = MappingProxyType({str(number): key for number, key in enumerate(EXPERIMENTS, 1)})
+
+
+def experiment_named(name: str | None) -> str:
+    """The experiment with this name or number; the first experiment for anything else."""
+    return name if name and name in EXPERIMENTS else NUMBERED.get(name or "", IDENTICAL)
+
+
+def faults(settings: Settings) -> dict[SettingName, SettingError]:
+    """The invalid settings, each with its error; empty when the experiment can be run."""
+    experiment = EXPERIMENTS[settings.experiment]
+    checks = {
+        "seed": _whole("The seed", settings.seed, 0, MOST_SEED),
+        "d_model": _width(settings.d_model),
+        "steps": _whole("The number of steps", settings.steps, 1, experiment.most_steps),
+        "heads": _whole("The number of heads", settings.heads, 2, MOST_HEADS),
+        "weight": _weight(settings.weight),
+    }
+    errors = {name: error for name, error in checks.items() if error is not None and name in experiment.asks}
+    if "heads" in experiment.asks and not errors.keys() & {"heads", "d_model"}:
+        error = undivided(settings.d_model, settings.heads, 2, MOST_HEADS)
+        errors |= {"heads": error} if error else {}
+    return {name: errors[name] for name in experiment.asks if name in errors}
+
+
+def check(settings: Settings) -> None:
+    """Raise SettingError for the first invalid setting."""
+    for error in faults(settings).values():
+        raise error
+
+
+def _whole(name: str, value: int, least: int, most: int) -> SettingError | None:
+    if least <= value <= most:
+        return None
+    return SettingError(f"{name} is {value}.", f"It can be {least:,} to {most:,}.")
+
+
+def _width(value: int) -> SettingError | None:
+    """Check that d_model is a multiple of 16, so that every head is aligned alike in memory and rounded alike (see
+    :mod:`mha_viz.lab.attention`)."""
+    if value in WIDTHS:
+        return None
+    return SettingError(f"d_model is {value}.", f"It can be {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}.")
+
+
+def _weight(value: float) -> SettingError | None:
+    if 0 <= value <= MOST_WEIGHT:
+        return None
+    reward = "A negative λ would reward heads for being alike. " if value < 0 else ""
+    return SettingError(f"λ is {value:g}.", f"{reward}It can be 0 to {MOST_WEIGHT:g}.")
+
+
+def limits(settings: Settings) -> tuple[str, ...]:
+    """Why an experiment with these settings cannot show what it is meant to show; empty for settings that can."""
+    experiment = EXPERIMENTS[settings.experiment]
+    cuts = experiment.layers(settings)
+    is_whole = any(shape.cut == OVERLAPPING and shape.seen == shape.d_model for shape in cuts.values())
+    is_narrow = experiment.layers is not _of_each_count and any(shape.d_k == 1 for shape in cuts.values())
+    notes = {
+        f"With {settings.heads} heads a random chunk is the whole vector: “random chunks” and “in full” are the same "
+        "layer, started differently.": is_whole,
+        "With 2 heads there are two orders only, one of them by importance, so random removal is nearly the same.":
+            experiment.removes_heads and settings.heads == 2,
+        "With d_k = 1 a query is a single number, so all queries of a head rank the keys in one order or in its "
+        "reverse.": is_narrow,
+        "With λ = 0 there is no penalty: both trainings are the same.":
+            experiment.is_penalised and settings.weight == 0,
+        f"After {counted(settings.steps, 'step')} a layer has learned almost nothing.": settings.steps < 10,
+    }  # fmt: skip
+    return tuple(note for note, holds in notes.items() if holds)
+
+
+def compared(expected: str | None, result: Result, number: int | None = None) -> str:
+    """Say what happened, beside what was expected, and which head does what.
+
+    ``expected``: the name of an option, None if nobody said; ``number``: of the run whose maps are shown.
+    """
+    experiment = EXPERIMENTS[result.settings.experiment]
+    run = result.runs[experiment.shown if number is None else number]
+    jobs = describe_jobs(names_of_heads(run), run.maps[-1], marked_places(result))
+    if experiment.removes_heads and jobs:
+        jobs = f"With all heads: {jobs} Their outputs add up."
+    return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, jobs)
+
+
+def compared_with_below(expected: str | None, result: Result, below: Result) -> str:
+    """Say what happened in a result, beside what was expected, and which head does what in the one that is played
+    ``below``."""
+    experiment, run = EXPERIMENTS[result.settings.experiment], below.runs[0]
+    jobs = describe_jobs(names_of_heads(run), run.maps[-1], marked_places(below))
+    told = f"{EXPERIMENTS[below.settings.experiment].short}: {jobs}"
+    return predictions.write_verdict(experiment.options, experiment.outcome(result), expected, told)
+
+
+def names_of_heads(run: TrainingRun) -> list[str]:
+    """The names of the heads of a run."""
+    return [f"H{head}" for head in range(run.heads)]
+
+
+def marked_places(result: Result) -> Array:
+    """The key that each mark on the maps stands on, [query, relation]; −1, no mark, where a word passes beside the
+    heads."""
+    is_residual = EXPERIMENTS[result.settings.experiment].task.is_residual
+    return np.full_like(result.places, -1) if is_residual else result.places
+
+
+def stored_at(experiment: str) -> Path:
+    """The file that holds the result of an experiment's default settings."""
+    return asset("lab") / f"{experiment}.npz"
+
+
+@cache
+def stored(experiment: str) -> Result:
+    """The result of an experiment's default settings, shipped with the app. Raises ResultUnreadable."""
+    try:
+        data = stored_at(experiment).read_bytes()
+    except OSError as error:
+        raise ResultUnreadable(f"The stored result of “{experiment}” is missing.", "Run the experiment.") from error
+    return from_bytes(data)
+
+
+def run(settings: Settings, progress: apart.Tell, cancelled: apart.Stop) -> Result:
+    """Run an experiment in a child process; ``progress`` is called with the fraction done. Raises SettingError,
+    Cancelled, and Failed."""
+    check(settings)
+    return from_bytes(apart.run(CHILD, asdict(settings), BOUNDS, progress, cancelled))

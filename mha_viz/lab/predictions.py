@@ -1,0 +1,121 @@
+"""Which of the expectations that a visitor may have of an experiment its result fulfils. Every outcome is computed from
+the numbers of the result; none is fixed in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.distance import LN2
+from mha_viz.lab.jobs import find_jobs, has_shared_job
+from mha_viz.lab.record import Result
+from mha_viz.lab.statements import LEARNED, NOTICED, pairs, removable
+from mha_viz.numerals import apart, counted, decimal, percent, small
+
+MANY_POINTS = 0.1  # loss of accuracy that counts as large
+
+
+class Outcome(NamedTuple):
+    """Say what a result shows: one of the options, and the numbers behind it as a clause, if there are any."""
+
+    option: str
+    evidence: str = ""
+
+
+def write_verdict(options: Mapping[str, str], outcome: Outcome, guess: str | None, jobs: str = "") -> str:
+    """Say in a sentence what happened, beside the option that a visitor expected, if any; then which head does what.
+
+    ``options``: a clause each. ``jobs``: a sentence of its own, see :mod:`mha_viz.lab.jobs`.
+    """
+    lead = "" if guess is None else "You were right: " if guess == outcome.option else "Not quite: "
+    sentence = "; ".join(filter(None, (f"{lead}{options[outcome.option]}", outcome.evidence)))
+    return f"{sentence[:1].upper()}{sentence[1:]}. {jobs}".strip()
+
+
+def of_identical(result: Result) -> Outcome:
+    """What a result shows of equal heads."""
+    run = result.runs[0]
+    largest = float(max(run.difference[-1].max(), run.output_difference[-1].max()))
+    after = counted(int(run.steps[-1]), "step")
+    if run.same[-1].all():
+        return Outcome("equal", f"after {after} not one weight differs")
+    return Outcome("apart", f"after {after} two of their weights differ by {_size(largest)}")
+
+
+def of_output(result: Result) -> Outcome:
+    """Say what a result shows of heads that differ in W_O alone."""
+    run = result.runs[0]
+    apart = np.flatnonzero(pairs(run.difference).min(axis=1) > 0)
+    if not len(apart):
+        return Outcome("never", f"no weight of W_Q, W_K or W_V differs after {counted(int(run.steps[-1]), 'step')}")
+    first = int(apart[0])
+    smallest = _size(float(pairs(run.difference[first]).min()))
+    return Outcome(
+        "first" if run.steps[first] <= 1 else "later",
+        f"at step {int(run.steps[first]):,} any two differ by {smallest} or more",
+    )
+
+
+def of_random(result: Result) -> Outcome:
+    """Say what a result shows of heads that start at random: whether two do the same job on the maps."""
+    return Outcome("alike" if has_shared_job(find_jobs(result.runs[0].maps[-1], result.places)) else "different")
+
+
+def of_penalty(result: Result) -> Outcome:
+    """Say what a result shows of the penalty: how far it drives the maps from each other, then what it costs."""
+    without, with_it = (float(pairs(run.divergence[-1]).mean()) for run in result.runs)
+    gain = (with_it - without) / LN2
+    option = "more" if gain > NOTICED else "less" if gain < -NOTICED else "same"
+    right = " and ".join(percent(run.right) for run in result.runs)
+    return Outcome(
+        option,
+        f"maps differ by {apart(without)} without the penalty, by {apart(with_it)} with it; right answers: {right}",
+    )
+
+
+def of_count(result: Result) -> Outcome:
+    """What a result shows of the number of heads."""
+    one, last = result.runs[0], result.runs[-1]
+    best = max(result.runs, key=lambda run: (run.right, -run.heads))
+    option = "one" if best is one else "most" if best is last else "between"
+    numbers = [(counted(run.heads, "head"), percent(run.right)) for run in dict.fromkeys((one, best, last))]
+    return Outcome(option, ", ".join(f"{heads} {right}" for heads, right in numbers))
+
+
+def of_cut(result: Result) -> Outcome:
+    """What a result shows of the ways to cut the vector."""
+    full, chunks = result.runs[:2]
+    lost = full.right - chunks.right
+    option = "many" if lost > MANY_POINTS else "few" if lost > NOTICED else "none"
+    return Outcome(option, f"{percent(full.right)} right with the whole vector, {percent(chunks.right)} with chunks")
+
+
+def of_removal(result: Result) -> Outcome:
+    """What a result shows of removed heads."""
+    removal, heads = result.removal, result.runs[0].heads
+    assert removal is not None
+    spare = removable(removal.least)
+    option = "none" if not spare else "half" if spare <= heads / 2 else "most"
+    return Outcome(option, f"{spare} of {heads} can be removed before accuracy falls by more than one point")
+
+
+def of_pair(result: Result) -> Outcome:
+    """What a result shows of four heads of which two start equal, beside three."""
+    three, four = result.runs
+    numbers = f"{percent(four.right)} right, as against {percent(three.right)} with three heads"
+    return Outcome("three" if four.same[-1, -2, -1] else "four", numbers)
+
+
+def of_current(result: Result) -> Outcome:
+    """Say what a result shows of heads that a task does not need."""
+    removal, heads = result.removal, result.runs[0].heads
+    assert removal is not None
+    first, last = float(removal.least[0]), float(removal.least[-1])
+    option = "none" if first - last <= NOTICED else "some" if last > LEARNED else "all"
+    return Outcome(option, f"{percent(first)} right with {counted(heads, 'head')}, {percent(last)} with none")
+
+
+def _size(value: float) -> str:
+    return "0" if value == 0 else decimal(value, 3) if value >= 0.001 else small(value)

@@ -1,0 +1,114 @@
+"""A second toy model: a causal model of two layers with attention only, which learns to continue sequences that repeat
+themselves.
+
+Words come in random order and then again in the same order, so that the next word can only be known from those before.
+The model has to find the earlier occurrence of the current word and the word that followed there, which takes two heads
+in consecutive layers (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section on induction
+heads; Olsson et al. 2022). Neither task is assigned to a head, and the loss does not depend on attention weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from mha_viz.corpus import lexicon
+from mha_viz.errors import SettingError
+from mha_viz.lab.toy_model import HELD_OUT, Schedule, Trained, TrainingProgress, initialise, trained, word_level
+
+LAYERS, HEADS, WIDTH = 2, 4, 64
+POSITIONS = 64
+TOKENS = 50  # words of a sequence
+SHORTEST, LONGEST = 4, 25  # words before the repetition
+STEPS, BATCH = 3000, 64
+LEARNING_RATE = 3e-3  # learning rate at its peak
+WARM_UP = 100  # steps
+SNAPSHOT_STEPS = (0, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000)  # the saved steps, besides the last one
+_SPECIAL = ("[PAD]", "[UNK]")
+VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+
+
+def config() -> Any:
+    """A GPT-2 whose feed-forward parts have one unit each and output nothing."""
+    return GPT2Config(
+        vocab_size=len(VOCABULARY),
+        n_embd=WIDTH,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_inner=1,
+        n_positions=POSITIONS,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=0,
+        architectures=["GPT2LMHeadModel"],
+    )
+
+
+def tokenizer() -> Any:
+    """One piece per word, in lower case, and no special tokens around a text."""
+    special = dict(zip(("pad_token", "unk_token"), _SPECIAL, strict=True))
+    tokenizer_class: Any = PreTrainedTokenizerFast
+    return tokenizer_class(tokenizer_object=word_level(VOCABULARY), model_max_length=POSITIONS, **special)
+
+
+def train(
+    seed: int = 0,
+    steps: int = STEPS,
+    progress: Callable[[TrainingProgress], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Trained:
+    """Train a model; equal arguments give equal models on one machine.
+
+    Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` is below 1.
+    """
+    if steps < 1:
+        raise SettingError(f"A model cannot train for {steps} steps.", "Give at least 1.")
+    generator = torch.Generator().manual_seed(seed)
+    model = _initial(generator)
+    trainable = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(trainable, lr=LEARNING_RATE, weight_decay=0.01)
+    schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
+    losses = lambda: {"next": _loss(model, *sequences(generator))}  # noqa: E731
+    return trained(seed, model, optimiser, schedule, losses, progress, cancelled)
+
+
+def sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Random words that repeat themselves, [sequence, token], and where each repetition begins, [sequence]."""
+    words = torch.randint(len(_SPECIAL), len(VOCABULARY), (BATCH, LONGEST), generator=generator)
+    lengths = torch.randint(SHORTEST, LONGEST + 1, (BATCH,), generator=generator)
+    return words.gather(1, torch.arange(TOKENS) % lengths[:, None]), lengths
+
+
+def _initial(generator: torch.Generator) -> Any:
+    """A model with random weights that depend on the seed alone, and feed-forward parts that output zero."""
+    model = GPT2LMHeadModel(config())
+    for name, weight in model.named_parameters():
+        initialise(name, weight, generator)
+        if ".ln_" in name and name.endswith("weight"):
+            nn.init.ones_(weight)
+        if ".mlp." in name:
+            nn.init.zeros_(weight)
+            weight.requires_grad_(False)
+    return model.train()
+
+
+def next_word_loss(folder: Path) -> float:
+    """The mean loss of a repeater, in a folder, on words that it was not trained on."""
+    model = GPT2LMHeadModel.from_pretrained(folder, local_files_only=True)
+    with torch.no_grad():
+        return _loss(model, *sequences(torch.Generator().manual_seed(HELD_OUT))).item()
+
+
+def _loss(model: Any, tokens: Tensor, lengths: Tensor) -> Tensor:
+    """The mean loss of the words that can be predicted: all that follow a word which has occurred before."""
+    logits = model(tokens).logits[:, :-1]
+    can_be_known = torch.arange(1, TOKENS) > lengths[:, None]
+    return nn.functional.cross_entropy(logits[can_be_known], tokens[:, 1:][can_be_known])

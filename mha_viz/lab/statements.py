@@ -1,0 +1,392 @@
+"""Yes-or-no statements about a result of the lab, each computed from its numbers.
+
+No answer is fixed in advance: when something does not hold in a result, its statement says no.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.analysis.distance import LN2
+from mha_viz.lab.record import Array, Result, TrainingRun
+from mha_viz.lab.tasks import CHANCE, TWO_RELATIONS, WORDS
+from mha_viz.numerals import apart, counted, decimal, percent, small
+
+ALIKE = 0.1 * LN2  # divergence below which two heads attend nearly alike
+NOTICED = 0.01  # the smallest loss of accuracy that counts: one percentage point
+RELIES = 0.75  # mean weight on the correct word above which a head follows a relation
+ATTENDS = 2 / WORDS  # twice the weight of uniform attention: below it a head does not attend to the word
+SAME = 0.95  # cosine of weights above which two heads are nearly equal
+LEARNED = CHANCE + 0.1  # accuracy below which a layer has learned almost nothing
+
+
+RELATIONS = TWO_RELATIONS.relations
+
+
+class Statement(NamedTuple):
+    """A question and the answer that a result gives. ``usual``: the expected answer, None where there is none."""
+
+    question: str
+    yes: bool
+    evidence: str
+    usual: bool | None = True
+
+    @property
+    def surprising(self) -> bool:
+        """True when the answer is not the expected one."""
+        return self.usual is not None and self.yes != self.usual
+
+
+def pairs(matrix: Array) -> Array:
+    """The values of all pairs of different heads, [..., pair], from [..., head, head]."""
+    first, second = np.triu_indices(matrix.shape[-1], 1)
+    values: Array = matrix[..., first, second]
+    return values
+
+
+def pair_names(heads: int) -> tuple[tuple[int, int], ...]:
+    """The two heads of each value of :func:`pairs`."""
+    return tuple((int(a), int(b)) for a, b in zip(*np.triu_indices(heads, 1), strict=True))
+
+
+def of_identical(result: Result) -> list[Statement]:
+    """The statements about equal heads."""
+    run = result.runs[0]
+    last = int(run.steps[-1])
+    return [
+        Statement(
+            f"Are the {run.heads} heads bit-identical after {counted(last, 'step')}?",
+            bool(run.same[-1].all()),
+            _exactly(
+                "All weights of the heads are equal",
+                "The largest difference between two of their weights is",
+                _largest_difference(run),
+            ),
+        ),
+        Statement(
+            "Were their gradients the same throughout?",
+            bool(pairs(run.gradient_cosines).min() > 1 - 1e-4 and np.ptp(run.gradients, axis=1).max() == 0),
+            "The smallest cosine of two gradients at a recorded step is "
+            f"{decimal(pairs(run.gradient_cosines).min(), 4)}. "
+            + _exactly(
+                "Their norms are equal", "Their norms differ by at most", float(np.ptp(run.gradients, axis=1).max())
+            ),
+        ),
+        Statement(
+            "Do they share the work, one relation each?",
+            bool(run.both[-1] > 0.9),
+            f"Every head gives {_weights_of(run, 0)}. Right answers: {_accuracy(run)}.",
+            usual=False,
+        ),
+    ]
+
+
+def of_output(result: Result) -> list[Statement]:
+    """The statements about heads that differ in W_O alone."""
+    run = result.runs[0]
+    first = int(np.flatnonzero(run.steps >= 1)[0])
+    begin, output = pairs(run.gradient_cosines[0]), pairs(run.output_gradient_cosines[0])
+    different = begin.max() < 1 - 1e-4
+    equal = output.min() > 1 - 1e-4
+    return [
+        Statement(
+            "Do the heads differ after the first step?",
+            bool(pairs(run.difference[0]).max() == 0 and pairs(run.difference[first]).min() > 0),
+            _exactly(
+                "At step 0 all heads have the same W_Q, W_K and W_V",
+                "At step 0 the largest difference in W_Q, W_K and W_V between two heads is",
+                float(pairs(run.difference[0]).max()),
+            )
+            + f" After step {int(run.steps[first]):,} the smallest difference between two heads is "
+            f"{_difference(pairs(run.difference[first]).min())}.",
+        ),
+        Statement(
+            "Did their gradients differ at step 0?",
+            bool(different),
+            _cosines("the gradients of W_Q, W_K and W_V of two heads", "at step 0", begin)
+            + (": only the slices of W_O differ." if different else "."),
+        ),
+        Statement(
+            "Was the gradient of the slices of W_O the same?",
+            bool(equal),
+            f"The smallest cosine at step 0 is {decimal(output.min(), 4)}"
+            + (": all pass the same vectors to W_O." if equal else "."),
+        ),
+        Statement(
+            f"Do they attend to different words after {counted(int(run.steps[-1]), 'step')}?",
+            bool(pairs(run.divergence[-1]).mean() > ALIKE),
+            f"Mean divergence of pairs: {apart(pairs(run.divergence[first]).mean())} at step "
+            f"{int(run.steps[first]):,}, {apart(pairs(run.divergence[-1]).mean())} at the end.",
+        ),
+        _solved(run),
+    ]
+
+
+def of_random(result: Result) -> list[Statement]:
+    """The statements about heads that start at random."""
+    run = result.runs[0]
+    begin, end = pairs(run.weight_cosines[0]), pairs(run.weight_cosines[-1])
+    close = pairs(run.divergence[-1])
+    alike = [pair for pair, value in zip(pair_names(run.heads), close, strict=True) if value < ALIKE]
+    named = f": {', '.join(f'H{a} and H{b}' for a, b in alike[:6])}" if alike else ""
+    return [
+        Statement(
+            "Are the heads different before training?",
+            bool(begin.max() < SAME),
+            _cosines("the weights of two heads", "at step 0", begin) + ".",
+        ),
+        Statement(
+            f"Are they still different after {counted(int(run.steps[-1]), 'step')}?",
+            bool(end.max() < SAME),
+            _cosines("the weights of two heads", "at the end", end) + "; no term of the loss keeps them apart.",
+        ),
+        Statement(
+            "Do some heads attend nearly alike in the end?",
+            bool(alike),
+            f"In the end, {alike_of(len(alike), len(close))} a divergence below {apart(ALIKE)}{named}; the two most "
+            f"alike differ by {apart(float(close.min()))} (0% = identical, 100% = no overlap). Heads with different "
+            "weights can still attend alike.",
+            usual=None,
+        ),
+        _solved(run),
+    ]
+
+
+def of_penalty(result: Result) -> list[Statement]:
+    """The statements about the penalty."""
+    without, with_it = result.runs
+    weight = result.settings.weight
+    less = pairs(without.divergence[-1]).mean(), pairs(with_it.divergence[-1]).mean()
+    shared = pairs(without.overlap[-1]).mean(), pairs(with_it.overlap[-1]).mean()
+    lost = without.right - with_it.right
+    return [
+        Statement(
+            "Does the penalty make the heads less alike?",
+            bool(less[1] > less[0] and shared[1] < shared[0]),
+            f"Mean divergence of pairs: {apart(less[0])} → {apart(less[1])}; overlap of their rows: "
+            f"{shared[0]:.3f} → {shared[1]:.3f}; ‖A Aᵀ − I‖²: {without.penalty[-1]:.2f} → {with_it.penalty[-1]:.2f}.",
+            usual=True if weight else None,
+        ),
+        Statement(
+            "Does it raise the loss?",
+            bool(with_it.loss[-1] > without.loss[-1]),
+            f"The loss of the answers ends at {without.loss[-1]:.5f} without, at {with_it.loss[-1]:.5f} with it.",
+            usual=True if weight else None,
+        ),
+        Statement(
+            "Does it cost right answers?",
+            bool(lost > NOTICED),
+            f"{percent(without.right)} right without, {percent(with_it.right)} with it.",
+            usual=None,
+        ),
+    ]
+
+
+def of_count(result: Result) -> list[Statement]:
+    """The statements about the number of heads."""
+    one, *others = result.runs
+    best, last = max(others, key=lambda run: (run.right, -run.heads)), others[-1]
+    costs = {(run.parameters, run.multiply_adds) for run in result.runs}
+    spread = bool(one.relation_weights[-1].max() <= RELIES and one.relation_weights[-1].min() > ATTENDS)
+    return [
+        Statement(
+            "Do several heads answer better than one?",
+            bool(best.right > one.right + NOTICED),
+            f"One head gives {percent(one.right)} right answers, {best.heads} heads give {percent(best.right)}.",
+        ),
+        Statement(
+            "Does one head spread its attention over both words?",
+            spread,
+            f"It gives {_weights_of(one, 0)}. Right answers: {_accuracy(one)}; guessing gives {percent(CHANCE)}.",
+        ),
+        Statement(
+            "Do they all cost the same?",
+            len(costs) == 1,
+            f"{one.parameters:,} parameters and {one.multiply_adds:,} multiply-adds for one head; "
+            f"{last.parameters:,} and {last.multiply_adds:,} for {last.heads}.",
+        ),
+        Statement(
+            "Can there be too many heads for the width?",
+            bool(last.right < best.right - NOTICED),
+            f"With {last.heads} heads a query has {counted(result.settings.d_model // last.heads, 'number')}; "
+            f"{percent(last.right)} of the answers are right after {counted(int(last.steps[-1]), 'step')}.",
+            usual=None,
+        ),
+    ]
+
+
+def of_cut(result: Result) -> list[Statement]:
+    """The statements about the ways to cut the vector."""
+    full, chunks, shared, mixed = result.runs
+    d_model, heads = result.settings.d_model, result.settings.heads
+    seen = f"each head sees {2 * d_model // heads} of {d_model} numbers"  # when random chunks overlap
+    if 2 * d_model // heads >= d_model:
+        seen = f"with {counted(heads, 'head')}, a random chunk is the whole vector"
+    return [
+        Statement(
+            "Do chunks save parameters?",
+            chunks.parameters < full.parameters,
+            f"{chunks.parameters:,} instead of {full.parameters:,}, and {chunks.multiply_adds:,} multiply-adds instead "
+            f"of {full.multiply_adds:,}. Of the parameters, {full.parameters // 4:,} are W_O in both.",
+        ),
+        Statement(
+            "Does that cost right answers?",
+            bool(full.right - chunks.right > NOTICED),
+            f"{percent(full.right)} right when projected in full, {percent(chunks.right)} with chunks.",
+            usual=None,
+        ),
+        Statement(
+            "Does sharing one matrix cost more right answers?",
+            bool(chunks.right - shared.right > NOTICED),
+            f"{percent(shared.right)} right with {shared.parameters:,} parameters. Mean divergence of pairs: "
+            f"{apart(pairs(shared.divergence[-1]).mean())}.",
+            usual=None,
+        ),
+        Statement(
+            "Do overlapping random chunks do as well as the whole vector?",
+            bool(full.right - mixed.right <= NOTICED),
+            f"{percent(mixed.right)} right with {mixed.parameters:,} parameters; {seen}.",
+            usual=None,
+        ),
+    ]
+
+
+def of_removal(result: Result) -> list[Statement]:
+    """The statements about removed heads."""
+    removal, run = result.removal, result.runs[0]
+    assert removal is not None
+    spare, learned = removable(removal.least), bool(removal.least[0] > LEARNED)
+    at_random = float(np.mean([removable(curve) for curve in removal.random]))
+    strongest = int(removal.order[-1])
+    return [
+        Statement(
+            "Can heads be removed without harm?",
+            spare > 0 and learned,
+            ("" if learned else f"This layer has learned almost nothing: guessing gives {percent(CHANCE)}. ")
+            + f"{spare} of {run.heads} can, least important first, before accuracy falls by more than one point "
+            f"({percent(removal.least[0])} → {percent(removal.least[spare])}).",
+        ),
+        Statement(
+            "Is removal by importance better than at random?",
+            bool(spare > at_random and removal.least.mean() > removal.random.mean()),
+            f"In {len(removal.random)} random orders, {at_random:.1f} on average can be removed. With half the heads "
+            f"removed, {percent(removal.least[run.heads // 2])} of the answers are right by importance, "
+            f"{percent(removal.random[:, run.heads // 2].mean())} at random.",
+        ),
+        Statement(
+            "Does the most important head matter?",
+            bool(removal.most[0] - removal.most[1] > NOTICED),
+            f"Without H{strongest} alone, {percent(removal.most[1])} of the answers are right; it gives "
+            f"{_weights_of(run, strongest)}.",
+        ),
+    ]
+
+
+def of_pair(result: Result) -> list[Statement]:
+    """The statements about four heads of which two start equal, beside three."""
+    three, four = result.runs
+    return [
+        Statement(
+            f"Are the two equal heads bit-identical after {counted(int(four.steps[-1]), 'step')}?",
+            bool(four.same[-1, -2, -1]),
+            _exactly(
+                "All their weights are equal", "They differ by at most", _largest_difference(four, slice(2, None))
+            ),
+        ),
+        Statement(
+            "Do the four answer better than three?",
+            bool(four.right > three.right + NOTICED),
+            f"Three heads give {percent(three.right)} right answers, the four {percent(four.right)}.",
+            usual=False,
+        ),
+        Statement(
+            "Do they cost more?",
+            four.parameters > three.parameters,
+            f"{four.parameters:,} parameters, {three.parameters:,} for three.",
+        ),
+    ]
+
+
+def of_current(result: Result) -> list[Statement]:
+    """The statements about heads that a task does not need."""
+    removal, run = result.removal, result.runs[0]
+    assert removal is not None
+    curves, mean = np.vstack([removal.least, removal.most, removal.random]), pairs(run.divergence[-1]).mean()
+    return [
+        Statement(
+            "Can all heads be removed at once without harm?",
+            bool(removal.least[-1] >= removal.least[0] - NOTICED and removal.least[0] > LEARNED),
+            f"{percent(removal.least[0])} of the answers are right with all {run.heads} heads, "
+            f"{percent(removal.least[-1])} with none.",
+        ),
+        Statement(
+            "Do the heads differ nevertheless?",
+            bool(mean > ALIKE),
+            f"Mean divergence of pairs at the end: {apart(mean)}.",
+        ),
+        Statement(
+            "Can keeping only some of them be worse than keeping none?",
+            bool(curves.min() < removal.least[-1] - NOTICED),
+            f"With only some of them, at worst {percent(curves.min())} of the answers are right.",
+            usual=None,
+        ),
+    ]
+
+
+def removable(curve: Array) -> int:
+    """How many heads can be removed in this order before accuracy falls by more than NOTICED."""
+    below = np.flatnonzero(curve < curve[0] - NOTICED)
+    return int(below[0]) - 1 if len(below) else len(curve) - 1
+
+
+def _solved(run: TrainingRun) -> Statement:
+    weights = run.relation_weights[-1]  # [head, relation]
+    specialist = [int(weights[:, relation].argmax()) for relation in range(len(RELATIONS))]
+    return Statement(
+        "Do different heads follow the two relations?",
+        specialist[0] != specialist[1] and bool(run.both[-1] > 0.9),
+        f"{RELATIONS[0].capitalize()}: H{specialist[0]} ({weights[specialist[0], 0]:.2f} of its attention); "
+        f"{RELATIONS[1]}: H{specialist[1]} ({weights[specialist[1], 1]:.2f}). Right answers: {_accuracy(run)}.",
+    )
+
+
+def _largest_difference(run: TrainingRun, of: slice = slice(None)) -> float:
+    """The largest difference between the weights of two of these heads, W_O included, after the last step."""
+    return float(max(run.difference[-1, of, of].max(), run.output_difference[-1, of, of].max()))
+
+
+def _exactly(equal: str, different: str, difference: float) -> str:
+    """One sentence where there is no difference at all, another with its size where there is one."""
+    return f"{equal}." if difference == 0 else f"{different} {_difference(difference)}."
+
+
+def _difference(value: float) -> str:
+    return decimal(value, 3) if value >= 0.001 else small(value)
+
+
+def _cosines(things: str, when: str, values: Array) -> str:
+    """Such as: Cosines of the weights of two heads at step 0: −0.07 to 0.04. Without a full stop; of one pair, its
+    cosine; of equal ones, "all" and the value."""
+    low, high = decimal(values.min()), decimal(values.max())
+    if values.size == 1:
+        return f"Cosine of {things} {when}: {low}"
+    return f"Cosines of {things} {when}: {f'all {low}' if low == high else f'{low} to {high}'}"
+
+
+def alike_of(alike: int, every: int) -> str:
+    """Subject and verb for so many of all pairs of heads: "the two heads have", "3 of the 6 pairs of heads have"."""
+    if every == 1:
+        return "the two heads have" if alike else "the two heads do not have"
+    return f"{alike or 'none'} of the {every} pairs of heads {'has' if alike < 2 else 'have'}"
+
+
+def _weights_of(run: TrainingRun, head: int) -> str:
+    weights = zip(run.relation_weights[-1, head], RELATIONS, strict=True)
+    first, *others = (f"{weight:.2f}{{}} to {relation}" for weight, relation in weights)
+    return " and ".join([first.format(" of its attention"), *(other.format("") for other in others)])
+
+
+def _accuracy(run: TrainingRun) -> str:
+    return ", ".join(f"{r} {percent(share)}" for share, r in zip(run.accuracy[-1], RELATIONS, strict=True))

@@ -1,0 +1,90 @@
+"""A language that can be learned within seconds, and what can be asked about its words: the tasks, one row each.
+
+A word is a letter with a mark, such as ``k▲``. Each mark occurs on two words of a sentence, which are linked by it like
+a pronoun and its antecedent. At each word the model names the letter of every word to which the task's relations lead.
+Letters are sampled independently for every word, so the answer can only come from the right place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+LETTERS = "abdegkmt"
+MARKS = "▲●■◆★✚"
+WORDS = 2 * len(MARKS)  # per sentence
+CHANCE = 1 / len(LETTERS)  # accuracy of a guess
+BEFORE, LINKED, ITSELF = RELATIONS = "the word before", "the same symbol", "the word itself"
+
+Integers = npt.NDArray[np.int64]
+
+
+class LabTask(NamedTuple):
+    """What the model names at each word: the letters of the words in these ``relations`` to it, each one of RELATIONS.
+    A visitor is told so by the sentence ``asked``, which ends with these ``letters``, and by a ``note``. With
+    ``is_residual`` the layer passes every word on beside its heads, so that a word
+    need not attend to itself; without, only attention can bring a letter."""
+
+    relations: tuple[str, ...]
+    asked: str
+    letters: tuple[str, ...]
+    note: str = ""
+    is_residual: bool = False
+
+
+# A relation of position and one of content, of every word at once.
+TWO_RELATIONS = LabTask(
+    (BEFORE, LINKED),
+    "For each word the layer must name two letters:",
+    ("the previous word’s", "that of the word with the same symbol"),
+)
+# Only the current position matters.
+OWN_LETTER = LabTask(
+    (ITSELF,),
+    "For each word the layer must name one letter:",
+    ("its own",),
+    "The residual connection carries it past the heads.",
+    is_residual=True,
+)
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences and their answers, as numbers.
+
+    ``letters``, ``marks``: [sentence, word]. ``places``: [sentence, word, relation], the place of the word to look at;
+    −1 where nothing is asked (no word stands before the first). ``answers``: [sentence, word, relation], its letter.
+    """
+
+    letters: Integers
+    marks: Integers
+    places: Integers
+    answers: Integers
+
+    def words(self, sentence: int) -> tuple[str, ...]:
+        """The words of one sentence, as text."""
+        pairs = zip(self.letters[sentence], self.marks[sentence], strict=True)
+        return tuple(LETTERS[letter] + MARKS[mark] for letter, mark in pairs)
+
+
+def sentences(count: int, seed: tuple[int, ...], task: LabTask = TWO_RELATIONS) -> Sentences:
+    """``count`` sentences and what the task asks of them; the same seed gives the same ones, whatever is asked."""
+    rng = np.random.default_rng(seed)
+    letters = rng.integers(len(LETTERS), size=(count, WORDS))
+    marks = rng.permuted(np.tile(np.arange(WORDS) // 2, (count, 1)), axis=1)  # [sentence, word]
+    places = np.stack([_places(relation, marks) for relation in task.relations], axis=2)
+    answers = np.take_along_axis(letters[:, :, None], np.maximum(places, 0), axis=1)
+    answers[places < 0] = -1
+    return Sentences(letters, marks, places, answers)
+
+
+def _places(relation: str, marks: Integers) -> Integers:
+    """[sentence, word]: the place of the word in this relation to each."""
+    if relation == LINKED:
+        same = marks[:, :, None] == marks[:, None, :]  # [sentence, word, word]
+        linked: Integers = (same & ~np.eye(WORDS, dtype=bool)).argmax(axis=2)
+        return linked
+    return np.broadcast_to(np.arange(WORDS) - (relation == BEFORE), marks.shape)

@@ -1,0 +1,85 @@
+"""What the page plays of a toy model at every saved step of its training: the attention on one text, the first numbers
+of each head's W_Q, and the loss.
+
+``python -m mha_viz.lab.toy_maps toy assets/toy The cat sleeps .`` writes them, for that text and the model in that
+folder, to ``assets/toy_maps.npz``; with ``hidden`` or ``repeater``, to ``assets/hidden_maps.npz`` or
+``assets/repeater_maps.npz``.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mha_viz.errors import ResultUnreadable
+from mha_viz.files.assets import asset
+from mha_viz.lab.record import STRIP
+
+Floats = npt.NDArray[np.float32]
+TOY = "toy"
+HIDDEN = "hidden"  # the same model trained on masked words alone
+REPEATER = "repeater"
+
+
+class ToyMaps(NamedTuple):
+    """``maps`` [step, layer, head, query, key] of ``words``, without special tokens; ``queries`` [step, layer, head,
+    number], the first STRIP numbers of a head's W_Q, row by row; ``loss`` [step] on sentences that the model was not
+    trained on: of hidden words or, where words repeat, of the next one. All float32, at these ``steps`` [step]."""
+
+    words: tuple[str, ...]
+    steps: npt.NDArray[np.int64]
+    maps: Floats
+    queries: Floats
+    loss: Floats
+
+
+def measure(forms: Sequence[str], folder: Path) -> ToyMaps:
+    """What is played of the model in a folder, for a sentence given as its words."""
+    from mha_viz.lab import repeater, toy_model
+    from mha_viz.models.getting import snapshots
+    from mha_viz.models.reading.encoder import Encoder
+
+    steps = snapshots.steps(folder)
+    folders = [snapshots.unpacked(folder, step) for step in steps]
+    models = [Encoder.from_folder(saved) for saved in folders]
+    loss = repeater.next_word_loss if models[0].family == "gpt2" else toy_model.hidden_word_loss
+    readings = [model.encode_words(list(forms)).by_words().content() for model in models]
+    maps = np.stack([reading.weights for reading in readings])
+    w_q = [[model.trace("", layer=n, words=forms).parameters.w_q for n in range(model.layers)] for model in models]
+    of_heads = np.stack(np.split(np.array(w_q), models[0].heads, axis=-1), axis=2)  # [step, layer, head, d_model, d_k]
+    queries = of_heads.reshape(*maps.shape[:3], -1)[..., :STRIP]
+    losses = np.array([loss(saved) for saved in folders], np.float32)
+    return ToyMaps(tuple(forms), np.array(steps), maps, queries, losses)
+
+
+def to_bytes(recorded: ToyMaps) -> bytes:
+    """The bytes of an NPZ file; maps and weights are stored with half precision."""
+    file = io.BytesIO()
+    halved = {name: getattr(recorded, name).astype(np.float16) for name in ("maps", "queries")}
+    np.savez_compressed(file, allow_pickle=False, **(recorded._asdict() | halved))
+    return file.getvalue()
+
+
+@cache
+def shipped(name: str = TOY) -> ToyMaps:
+    """What comes with the app of TOY, HIDDEN or REPEATER. Raises ResultUnreadable."""
+    try:
+        with np.load(asset(f"{name}_maps.npz"), allow_pickle=False) as file:
+            words = tuple(str(word) for word in file["words"])
+            numbers = [file[name].astype(np.float32) for name in ("maps", "queries", "loss")]
+            return ToyMaps(words, file["steps"], *numbers)
+    except (OSError, ValueError, KeyError) as error:
+        raise ResultUnreadable(
+            "The recorded maps of the toy model cannot be read.", "Install the app again; the file comes with it."
+        ) from error
+
+
+if __name__ == "__main__":
+    asset(f"{sys.argv[1]}_maps.npz").write_bytes(to_bytes(measure(sys.argv[3:], Path(sys.argv[2]))))

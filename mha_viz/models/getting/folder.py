@@ -1,0 +1,427 @@
+"""What a model folder must contain, checked without any model library.
+
+A folder comes from a download, from the Hugging Face cache or from a user; it is not trusted until the numbers in its
+config are within limits, its weights are complete, and it is certain that no code in it would run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple
+
+from mha_viz.errors import ModelBroken, ModelError, ModelUnsupported
+from mha_viz.model_names import name_in_config, quote_model
+from mha_viz.models import families
+from mha_viz.models.families import (
+    BY_HAND,
+    ENCODER_DECODERS,
+    FAMILIES,
+    OTHER_ENCODER_DECODERS,
+    Sizes,
+    attends,
+    is_listed,
+)
+from mha_viz.models.getting import pipeline
+from mha_viz.models.getting.catalog import Model
+from mha_viz.models.getting.storage import INDEX, WEIGHTS
+from mha_viz.quotes import quoted
+from mha_viz.request import PARTS
+
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+TOKENIZERS = (  # any of these rows is enough
+    {"tokenizer.json"},
+    {"vocab.txt"},
+    {"vocab.txt", "bpe.codes"},  # BERTweet, PhoBERT
+    {"vocab.json", "merges.txt"},
+    {"spiece.model"},
+    {"sentencepiece.bpe.model"},
+    {"tokenizer.model"},
+    {"source.spm", "target.spm", "vocab.json"},  # Marian: one for each language
+)
+SENTENCEPIECE = frozenset({"spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "source.spm", "target.spm"})
+SETTINGS = frozenset({"config.json", "generation_config.json", "tokenizer_config.json", "added_tokens.json"})
+_READ = SETTINGS.union({WEIGHTS, INDEX}, *TOKENIZERS)
+MAX_CONFIG_BYTES = 1_000_000
+MAX_TOKENIZER_BYTES = 64_000_000
+_MAX_HEADER_BYTES = 4_000_000  # of about 40,000 tensors, which take 0.15 s and 26 MB to read
+_MAX_INDEX_BYTES = 16_000_000
+_MOST_AXES, _MOST = 8, 2**40  # of a tensor, and the largest number in its entry
+_DTYPE_BYTES = MappingProxyType(
+    {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2}
+    | {"I8": 1, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
+)
+
+# Families have different names for the same number: all names of each, whatever the family, because a config may
+# contain several; and the largest value that a real model can have.
+_SIZES: tuple[Sizes, ...] = tuple(family.sizes for family in FAMILIES.values())
+_SIZES += tuple(stack for stacks in ENCODER_DECODERS.values() for stack in stacks)
+_SIZES += (Sizes("n_layers", "attention_heads", "emb_dim", positions="max_seq_len"),)  # of families without a row
+_LAYERS, _HEADS, _WIDTH, _FEED_FORWARD, _POSITIONS = (
+    tuple(dict.fromkeys(names)) for names in zip(*_SIZES, strict=True)
+)
+_LIMITS = MappingProxyType(
+    dict.fromkeys(_LAYERS, 96)
+    | dict.fromkeys((*_HEADS, "num_key_value_heads", "num_kv_heads"), 128)
+    | dict.fromkeys((*_WIDTH, "embedding_size", "word_embed_proj_dim", "intra_bottleneck_size"), 16_384)
+    | dict.fromkeys(_FEED_FORWARD, 131_072)
+    | dict.fromkeys(_POSITIONS, 1_000_000)
+    | {"vocab_size": 2_000_000, "decoder_vocab_size": 2_000_000, "num_labels": 100_000, "type_vocab_size": 65_536}
+    | {"head_dim": 1_024, "d_kv": 1_024, "d_head": 1_024, "relative_attention_num_buckets": 65_536}
+    | {"num_hidden_groups": 4, "inner_group_num": 4, "num_feedforward_networks": 16}
+    | dict.fromkeys(("num_local_experts", "num_experts"), 16_384)  # of Doge, where each is a row
+    | dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 131_072)
+    | {"rotary_dim": 1_024, "window_size": 1_000_000}
+)
+_FAMILY = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}", re.IGNORECASE)
+NO_ATTENTION = frozenset({"falcon_mamba", "fnet", "hyena", "mamba", "mamba2", "rwkv", "xlstm"})
+# Of a family without a row: the names of numbers by which a model repeats something, and what these and all others may
+# be at most. The size that they describe is compared with the files again when the model is opened.
+_REPEATS = re.compile("(layers?|blocks?|depths?|stages?|experts)$")
+_MOST_REPEATS, _MOST_OTHER, _DEEPEST = 1_024, 2**24, 4
+# ALBERT stores one layer for twelve; no valid model has more layers than this many times the weights it contains.
+_SHARING = 32
+_SPARE_PARAMETERS = 10_000_000
+
+Json = dict[str, Any]
+Stamps = frozenset[tuple[str, int, int, int]]
+
+
+class Facts(NamedTuple):
+    """What the files of a folder say of its model, and its row. ``parts``: PARTS for an encoder–decoder, empty for one
+    stack of layers; ``heads_per_key``: how many heads of a layer share a key and a value; ``display_name``: what its
+    config calls it; ``weights_only``: whether its family has no row, so that nothing but its weights can be read;
+    ``attending``: how many layers have attention, 0 if the config does not say."""
+
+    model: Model
+    causal: bool
+    parts: tuple[str, ...]
+    heads_per_key: int
+    display_name: str = ""
+    weights_only: bool = False
+    attending: int = 0
+
+
+def check_folder(folder: Path, model: Model | None = None) -> Model:
+    """Check a model folder without any model library.
+
+    Returns ``model`` (or a row for the folder) with layers, heads, width and size from its files. Raises ModelBroken
+    for damaged or contradictory files, ModelUnsupported for models that cannot be drawn or would run code.
+    """
+    return look_at(folder, model).model
+
+
+def look_at(folder: Path, model: Model | None = None, whole: bool = True) -> Facts:
+    """The facts of a folder that passes :func:`check_folder`, or whose config alone does, if not ``whole``. Raises what
+    that raises."""
+    row = model or Model(str(folder), folder.name, kind="folder", path=str(folder.absolute()))
+    who = quote_model(row.name)
+    try:
+        config = read_object(folder / "config.json", MAX_CONFIG_BYTES, who)
+        check_config(config, who)
+        return _facts(_with_shape(row, config, folder, who) if whole else row, config, who)
+    except OSError as error:
+        raise ModelBroken(f"{who} cannot be read: {error.strerror}.", "Check the folder's permissions.") from error
+
+
+def config_of_text(config: Json) -> Json:
+    """Return the config of the model that reads text, inside that of one that reads images or sound, too."""
+    inner = config.get("text_config")
+    return inner if isinstance(inner, dict) and not is_listed(config.get("model_type", "")) else config
+
+
+def _facts(row: Model, whole: Json, who: str) -> Facts:
+    config = config_of_text(whole)
+    heads = _number(config, _HEADS)
+    try:
+        keys = families.key_heads(SimpleNamespace(**(config | {"num_attention_heads": heads})))
+        shared = heads // keys if keys else 1  # no number of heads: transformers fills it in
+        causal = families.is_causal(SimpleNamespace(**config))
+    except (AttributeError, TypeError, ValueError, ArithmeticError) as error:
+        raise ModelBroken(f"{who}: config.json contradicts itself.", "Get the file again.") from error
+    family = config.get("model_type", "")
+    parts = PARTS if _has_two_stacks(config) else ()
+    return Facts(row, causal, parts, shared, name_in_config(row.name, whole), not is_listed(family), _attending(config))
+
+
+def _attending(config: Json) -> int:
+    """Return how many layers of a hybrid have attention; 0 for a config that does not say."""
+    kinds = config.get("layer_types") or config.get("layers_block_type")
+    if isinstance(kinds, list):
+        return sum(isinstance(kind, str) and attends(kind) for kind in kinds)
+    period, first = (config.get(f"attn_layer_{name}") for name in ("period", "offset"))  # Jamba
+    if type(period) is int and type(first) is int and period > 0 <= first:
+        return len(range(first, _number(config, _LAYERS), period))
+    return 0
+
+
+def _has_two_stacks(config: Json) -> bool:
+    family = config.get("model_type")
+    if family in FAMILIES:
+        return False
+    return family in ENCODER_DECODERS or family in OTHER_ENCODER_DECODERS or config.get("is_encoder_decoder") is True
+
+
+FactsOf = Callable[[Path, Model, bool], Facts]
+_look: FactsOf = look_at
+
+
+def look_by(look: FactsOf) -> None:
+    """Have this process look into folders by another function from now on, such as one that does so in a child."""
+    global _look
+    _look = look
+
+
+def look(folder: Path, model: Model, whole: bool = True) -> Facts:
+    """As :func:`look_at`, by the function that :func:`look_by` named last."""
+    return _look(folder, model, whole)
+
+
+def check_again(folder: Path, model: Model) -> Facts:
+    """As :func:`look`, for every run of a page: unchanged files are not read again."""
+    files = stamps(folder)
+    if not files:  # missing, or not readable
+        return look(folder, model)
+    outcome = _outcome(folder, model, files)
+    if isinstance(outcome, Facts):
+        return outcome
+    raise type(outcome)(outcome.problem, outcome.remedy)  # a copy: raising the same one adds tracebacks
+
+
+@lru_cache(maxsize=64)
+def _outcome(folder: Path, model: Model, files: Stamps) -> Facts | ModelError:
+    try:
+        return look(folder, model)
+    except ModelError as error:
+        return error.with_traceback(None)
+
+
+def stamps(folder: Path) -> Stamps:
+    """For each file that a check reads: name, size in bytes, last change (including permissions, ns), number. Empty if
+    there are none, or the folder cannot be listed."""
+    try:
+        paths = [p for p in folder.iterdir() if (p.name in _READ or SHARD.fullmatch(p.name)) and p.is_file()]
+        stats = [(path.name, path.stat()) for path in paths]
+    except OSError:
+        return frozenset()
+    return frozenset((name, stat.st_size, stat.st_ctime_ns, stat.st_ino) for name, stat in stats)
+
+
+def _with_shape(row: Model, config: Json, folder: Path, who: str) -> Model:
+    _check_tokenizer(folder, who)
+    files = weight_files(folder, who)
+    text = config_of_text(config)
+    check_described(_parameters(text), folder, who)
+    layers, heads, d_model = (_number(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    megabytes = round(sum(f.stat().st_size for f in files) / 1e6)
+    return replace(row, layers=layers, heads=heads, d_model=d_model, megabytes=megabytes)
+
+
+def check_described(described: int, folder: Path, who: str, sharing: int = _SHARING) -> None:
+    """Raise ModelBroken for a config that describes many more parameters than ``sharing`` times the weights."""
+    elements = sum(_count_elements(file, who) for file in weight_files(folder, who))
+    if described > sharing * elements + _SPARE_PARAMETERS:
+        raise ModelBroken(
+            f"{who}: config.json describes about {described:,} parameters, the weights hold {elements:,}.",
+            "The two do not belong together. Get the folder again.",
+        )
+
+
+def read_object(path: Path, limit: int, who: str) -> Json:
+    if not path.is_file():  # also avoids opening a pipe, which would block for ever
+        raise ModelBroken(
+            f"{who} has no {path.name}.", "A model folder holds config.json, a tokenizer and safetensors."
+        )
+    with path.open("rb") as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise ModelBroken(f"{who}: {path.name} is larger than {limit:,} bytes.", "Get the file again.")
+    return _object(raw, path.name, who)
+
+
+def _object(raw: bytes, name: str, who: str) -> Json:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ModelBroken(f"{who}: {name} is not a JSON object.", "The file is damaged. Get it again.")
+    return value
+
+
+def check_config(config: Json, who: str) -> None:
+    if "auto_map" in config:
+        raise custom_code(who)
+    family = config.get("model_type")
+    if not isinstance(family, str) or not _FAMILY.fullmatch(family):
+        given = quoted(family) if isinstance(family, str) else "no family"
+        raise ModelUnsupported(
+            f"{who}: its config.json names {given} as model_type, which transformers does not know.", BY_HAND
+        )
+    if family in NO_ATTENTION:
+        raise no_attention(who, family)
+    if "quantization_config" in config:
+        raise ModelUnsupported(f"{who} is quantised.", "Choose the version with ordinary weights.")
+    if not is_listed(family):
+        _check_every_number(config, who)
+        return
+    for name, limit in _LIMITS.items():
+        _check_number(config.get(name), name, limit, who)
+    for names in (_LAYERS, _HEADS, _WIDTH, ("vocab_size",)):
+        if not _number(config, names):
+            raise ModelBroken(f"{who}: config.json has no {names[0]}.", "Get the file again.")
+
+
+def _check_every_number(config: Json, who: str, depth: int = 0) -> None:
+    """Check the numbers of a config of a family without a row, and of those that it contains, by their names."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            if "auto_map" in value:
+                raise custom_code(who)
+            if depth == _DEEPEST:
+                raise ModelBroken(f"{who}: config.json is nested too deeply.", "Get the file again.")
+            _check_every_number(value, who, depth + 1)
+        elif name in _LIMITS and name not in _POSITIONS:
+            _check_number(value, name, _LIMITS[name], who)
+        elif type(value) is int:
+            most = _MOST_REPEATS if _REPEATS.search(name) else _MOST_OTHER
+            if abs(value) > most:
+                _check_number(value, name, most, who)
+
+
+def no_attention(who: str, family: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"{who} has no attention: models of the family {family} mix tokens in another way.",
+        "Choose a model with attention heads, such as BERT or GPT-2.",
+    )
+
+
+def _check_number(value: object, name: str, limit: int, who: str) -> None:
+    if value is None:  # GPT-2 writes null for "the default"
+        return
+    if type(value) is not int or not 0 <= value <= limit:
+        raise ModelBroken(
+            f"{who}: config.json gives {quoted(str(value))} for {name}.",
+            f"Expected a whole number up to {limit:,}. The file is damaged or not meant for a real model.",
+        )
+
+
+def _number(config: Json, names: tuple[str, ...]) -> int:
+    """The largest value under any of the names, 0 if there is none."""
+    return max(config.get(n) or 0 for n in names)
+
+
+def _parameters(config: Json) -> int:
+    """The approximate number of parameters of a model with this config, without sharing between layers."""
+    layers, heads, d = (_number(config, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    attention = 4 * d * max(d, heads * _number(config, ("head_dim", "d_kv")))
+    feed_forward = 2 * d * (_number(config, _FEED_FORWARD) or 4 * d)
+    rows = sum(_number(config, names) for names in (("vocab_size",), _POSITIONS, ("type_vocab_size",)))
+    if _has_two_stacks(config):
+        return layers * (3 * attention + 2 * feed_forward) + rows * d
+    return layers * (attention + feed_forward) + rows * d
+
+
+def _check_tokenizer(folder: Path, who: str) -> None:
+    names = {p.name for p in folder.iterdir() if p.is_file()}
+    if not has_tokenizer(names):
+        raise no_tokenizer(who)
+    for name in sorted(names & set().union(*TOKENIZERS)):
+        if (folder / name).stat().st_size > MAX_TOKENIZER_BYTES:
+            raise ModelBroken(f"{who}: {name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.", "Get the file again.")
+    if "tokenizer_config.json" in names:
+        settings = read_object(folder / "tokenizer_config.json", MAX_TOKENIZER_BYTES, who)
+        if "auto_map" in settings:
+            raise custom_code(who)
+        pipeline.check_tokenizer_settings(settings, who)
+    if "tokenizer.json" in names:
+        tokenizer = read_object(folder / "tokenizer.json", MAX_TOKENIZER_BYTES, who)
+        if not isinstance(tokenizer.get("model"), dict):
+            raise ModelBroken(f"{who}: tokenizer.json holds no tokenizer.", "The file is damaged. Get it again.")
+        pipeline.check_tokenizer(tokenizer, who)
+    if "generation_config.json" in names:
+        read_object(folder / "generation_config.json", MAX_CONFIG_BYTES, who)
+    if "added_tokens.json" in names:
+        pipeline.check_added(read_object(folder / "added_tokens.json", MAX_TOKENIZER_BYTES, who), who)
+    for name in names & SENTENCEPIECE:
+        pipeline.check_sentencepiece((folder / name).read_bytes(), who)
+
+
+def has_tokenizer(names: Collection[str]) -> bool:
+    return any(needed <= set(names) for needed in TOKENIZERS)
+
+
+def weight_files(folder: Path, who: str) -> list[Path]:
+    """The safetensors files that transformers will read: one, or the shards that the index names."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if not (folder / INDEX).is_file():
+        raise no_safetensors(who)
+    shards = read_object(folder / INDEX, _MAX_INDEX_BYTES, who).get("weight_map")
+    files = shards.values() if isinstance(shards, dict) else ()
+    names = set(files) if all(isinstance(name, str) and SHARD.fullmatch(name) for name in files) else set()
+    if not names:
+        raise ModelBroken(f"{who}: {INDEX} does not list the files of the weights.", "Get the file again.")
+    missing = sorted(n for n in names if not (folder / n).is_file())
+    if missing:
+        raise ModelBroken(f"{who}: {missing[0]} is missing.", "Get the folder again.")
+    return [folder / n for n in sorted(names)]
+
+
+def _count_elements(path: Path, who: str) -> int:
+    """The numbers that a safetensors file holds: 8 bytes of header length, the JSON header, then the tensors."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > min(_MAX_HEADER_BYTES, size - 8):
+            raise _damaged(path, who)
+        header = _object(file.read(length), path.name, who)
+    tensors = [v for name, v in header.items() if name != "__metadata__"]
+    try:
+        spans = [_span(t) for t in tensors]
+    except (TypeError, ValueError, KeyError):
+        raise _damaged(path, who) from None
+    if not spans or max(end for _, end, _ in spans) != size - 8 - length:
+        raise _damaged(path, who)
+    return sum(elements for _, _, elements in spans)
+
+
+def _span(tensor: Json) -> tuple[int, int, int]:
+    """Begin, end (bytes after the header) and number of elements of one tensor. Raises an exception for an invalid
+    entry."""
+    begin, end = tensor["data_offsets"]
+    shape = tensor["shape"]
+    if len(shape) > _MOST_AXES or any(type(n) is not int or not 0 <= n <= _MOST for n in (begin, end, *shape)):
+        raise ValueError("negative, not whole or too large")  # multiplying numbers of any length would take minutes
+    elements = math.prod(shape)
+    if end - begin != elements * _DTYPE_BYTES[tensor["dtype"]]:
+        raise ValueError("shape and bytes differ")
+    return begin, end, elements
+
+
+def _damaged(path: Path, who: str) -> ModelBroken:
+    return ModelBroken(f"{who}: {path.name} is cut off or damaged.", "Get the file again.")
+
+
+def custom_code(who: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"{who} brings its own program code (auto_map), which is never run here.",
+        "Choose a model of a standard family such as BERT.",
+    )
+
+
+def no_tokenizer(who: str) -> ModelUnsupported:
+    return ModelUnsupported(f"{who} has no tokenizer.", "It needs tokenizer.json, vocab.txt or a similar file.")
+
+
+def no_safetensors(who: str) -> ModelUnsupported:
+    return ModelUnsupported(
+        f"{who} has no {WEIGHTS}; older weight files can run code and are never opened here.",
+        "Choose a model with safetensors, or convert it and choose the folder.",
+    )

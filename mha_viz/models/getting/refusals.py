@@ -1,0 +1,117 @@
+"""Errors when a download fails, in words: the Hub's answers, the connection and the disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from mha_viz.errors import (
+    MhaVizError,
+    ModelError,
+    ModelMissing,
+    ModelUnreachable,
+    ModelUnsupported,
+)
+from mha_viz.model_names import quote_model
+from mha_viz.models.getting.catalog import Model, hosted
+
+_log = logging.getLogger(__name__)
+
+UNEXPLAINED = "unexplained"  # in the answer of a child process: what a library said
+OTHER = "Choose another model."
+
+
+def endpoint() -> str:
+    """The Hub's address: the current value of HF_ENDPOINT (huggingface_hub reads it only once), or else
+    huggingface.co."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+def hub_error(error: Exception, model: Model) -> MhaVizError:
+    """What happened on the way to the Hub, as an error in words."""
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    who = quote_model(model.name)
+    if isinstance(error, MhaVizError):
+        return error
+    if isinstance(error, OfflineModeIsEnabled):
+        return ModelUnreachable(
+            for_whom(
+                f"{who} is not on this machine, and HF_HUB_OFFLINE forbids downloads.",
+                f"{who} is not on this machine, and this server does not download models.",
+            ),
+            OTHER if hosted() else "Unset it, or choose another model.",
+        )
+    if isinstance(error, HfHubHTTPError):
+        return refused(error.response.status_code, error.response.headers.get("X-Error-Code"), who)
+    if isinstance(error, OSError):
+        return ModelError(
+            for_whom(
+                f"{who} cannot be stored: {error.strerror or type(error).__name__}.",
+                f"{who} cannot be stored on this server.",
+            ),
+            OTHER if hosted() else "Make room or give permission, or set HF_HUB_CACHE to another folder.",
+        )
+    answer = unknown_failure(model, f"{type(error).__name__}: {error}")
+    answer.__cause__ = error
+    return answer
+
+
+def unknown_failure(model: Model, what: str) -> ModelError:
+    """The error for a network that failed; its cause, for the log and a traceback, says ``what`` a library said."""
+    _log.info("%s: %s", model.name, what)
+    answer = silent(model)
+    answer.__cause__ = ConnectionError(what)
+    return answer
+
+
+def for_whom(of_this_machine: str, for_strangers: str) -> str:
+    """One of two sentences: the first reveals something about this machine; visitors of a public server get the second,
+    and the first goes to the log."""
+    if not hosted():
+        return of_this_machine
+    _log.warning(of_this_machine)
+    return for_strangers
+
+
+def refused(status: int, code: str | None, who: str) -> ModelError:
+    """The error for an HTTP status of the Hub other than success."""
+    if code == "GatedRepo" or status == 403:
+        return gated(who)
+    if code == "RevisionNotFound":
+        return ModelMissing(
+            f"The Hub does not have this revision: {who}.", "Give a branch, a tag or a commit of the model."
+        )
+    if status in (401, 404):
+        return ModelMissing(f"The Hub has no public model {who}.", "Check the spelling; private ones cannot be read.")
+    if status == 429:
+        return ModelUnreachable("The Hub is rate-limiting: too many requests.", "Try again in a few minutes.")
+    return ModelUnreachable(f"The Hub could not send {who} (HTTP status {status}).", "Try again later.")
+
+
+def gated(who: str) -> ModelUnsupported:
+    """The error for a model that the Hub gives to approved members only."""
+    return ModelUnsupported(
+        f"{who} is gated: its owner shares it only with people who have signed in and agreed to terms.",
+        "Choose an open model, or download it yourself and choose the folder.",
+    )
+
+
+def silent(model: Model) -> ModelUnreachable:
+    """The error for a Hub that does not answer, or stops answering."""
+    who = quote_model(model.name)
+    return ModelUnreachable(
+        for_whom(
+            f"The Hugging Face Hub ({endpoint()}) cannot be reached, or stopped answering, for {who}.",
+            f"The Hugging Face Hub cannot be reached, or stopped answering, for {who}.",
+        ),
+        "Check the connection and try again, or choose a model that is already on this machine.",
+    )
+
+
+def too_slow(model: Model, done: int, total: int) -> ModelUnreachable:
+    """The error for a download of which only ``done`` of ``total`` bytes arrived in the allowed time."""
+    return ModelUnreachable(
+        f"{quote_model(model.name)} arrives too slowly: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB so far.",
+        "Nothing was kept. Try again on a faster connection.",
+    )

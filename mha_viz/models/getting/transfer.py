@@ -1,0 +1,118 @@
+"""What is asked of the Hub, in a child process: the names of files, and their bytes. Ending the process ends a
+name lookup that hangs, the wait for a silent server, and a transfer.
+
+The Hub's own client lists the files and opens the connections, but files are streamed here and not by its
+``snapshot_download``: that compares sizes only after the last byte, so that a server that never stops fills the disk,
+and no SHA-256; it reports every 10 MB, so that a slow connection looks like a silent one; and before each file it asks
+for its head, several times if the Hub fails.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from huggingface_hub import HfApi, get_session, hf_hub_url
+
+from mha_viz.errors import Cancelled, ModelUnreachable
+from mha_viz.model_names import quote_model
+from mha_viz.models.getting.catalog import Model
+from mha_viz.models.getting.folder import look_at
+from mha_viz.models.getting.refusals import OTHER, UNEXPLAINED, endpoint, for_whom, gated, hub_error, refused
+from mha_viz.models.getting.storage import COMMIT
+from mha_viz.process.apart import Stop, Tell, serve
+
+
+def work(order: dict[str, Any], tell: Tell, stop: Stop) -> object:
+    """The files of the ``model``; or the digests of those in ``files``, of a ``commit``, once they are written to a
+    ``folder``. ``seconds`` without a byte count as silence; ``tell`` gets the bytes so far. Raises what
+    :func:`hub_error` makes of errors; one of the network, of which that knows no more, is returned under
+    UNEXPLAINED."""
+    model = Model(**order["model"])
+
+    def report(done: float) -> None:
+        if stop():  # the process that waits has ended
+            raise Cancelled("The download was stopped.")
+        tell(done)
+
+    report(0)  # it has begun
+    try:
+        if "folder" not in order:
+            return _listed(model, order["seconds"])
+        return _transfer(model, order, report)
+    except Exception as error:
+        answer = hub_error(error, model)
+        if answer.__cause__ is error:
+            return {UNEXPLAINED: f"{type(error).__name__}: {error}"}
+        raise answer from error
+
+
+def _listed(model: Model, seconds: float) -> dict[str, object]:
+    """The ``commit`` of the model's revision and its ``files`` by name: bytes, and the SHA-256, which the Hub gives for
+    large ones only."""
+    hub = HfApi(endpoint=endpoint(), token=False)
+    revision = model.revision or None
+    repository = hub.model_info(model.hub_id, revision=revision, files_metadata=True, timeout=seconds)
+    if repository.gated:
+        raise gated(quote_model(model.name))
+    if repository.sha is None or COMMIT.fullmatch(repository.sha) is None:
+        raise ModelUnreachable(
+            for_whom(
+                f"{endpoint()} does not answer like the Hugging Face Hub.",
+                "The Hugging Face Hub sent an unexpected response.",
+            ),
+            for_whom("Check HF_ENDPOINT.", OTHER),
+        )
+    files = {
+        s.rfilename: [(s.lfs.size if s.lfs else s.size) or 0, s.lfs.sha256 if s.lfs else None]
+        for s in repository.siblings or ()
+    }
+    return {"commit": repository.sha, "files": files}
+
+
+def _transfer(model: Model, order: dict[str, Any], tell: Tell) -> dict[str, str]:
+    folder, done, digests = Path(order["folder"]), 0, dict[str, str]()
+    for name, (size, sha256) in order["files"].items():
+        digests[name] = _stream(model, order, name, _AnnouncedFile(size, sha256, done), tell)
+        done += size
+        if name == "config.json":  # checked before hundreds of megabytes are downloaded
+            look_at(folder, model, whole=False)
+    return digests
+
+
+class _AnnouncedFile(NamedTuple):
+    """What is announced of a file, and the bytes ``before`` it."""
+
+    size: int
+    sha256: str | None
+    before: int
+
+
+def _stream(model: Model, order: dict[str, Any], name: str, file: _AnnouncedFile, tell: Tell) -> str:
+    """Write one file in the chunks that the network delivers; its size and SHA-256, which is returned, must be the
+    announced ones."""
+    url = hf_hub_url(model.hub_id, name, revision=order["commit"], endpoint=endpoint())
+    headers = {"Accept-Encoding": "identity", "User-Agent": "mha-viz"}
+    digest, size = hashlib.sha256(), 0
+    with (
+        get_session().stream("GET", url, headers=headers, timeout=order["seconds"], follow_redirects=True) as response,
+        (Path(order["folder"]) / name).open("wb") as out,
+    ):
+        if response.status_code != 200:
+            raise refused(response.status_code, response.headers.get("X-Error-Code"), quote_model(model.name))
+        tell(file.before)
+        for chunk in response.iter_bytes():
+            size += len(chunk)
+            tell(file.before + size)
+            if size > file.size:  # a server that never stops must not fill the disk
+                break
+            digest.update(chunk)
+            out.write(chunk)
+    if size != file.size or file.sha256 not in (None, digest.hexdigest()):
+        raise ModelUnreachable(f"{quote_model(model.name)}: {name} arrived incomplete or changed.", "Try again.")
+    return digest.hexdigest()
+
+
+if __name__ == "__main__":
+    serve(work, network=True)

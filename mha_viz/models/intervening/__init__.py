@@ -1,0 +1,1 @@
+"""Heads switched off or replaced in a pass, and gradients."""

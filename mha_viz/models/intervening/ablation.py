@@ -1,0 +1,388 @@
+"""Heads switched off during the forward pass, and the effect on later layers.
+
+What is replaced is a head's output before W_O, its d_head columns of the concatenation, at every token. Everything
+after it is computed anew; everything before it is computed only once, however many replacements are tried.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from mha_viz.attention import AnyHead, Attention, Head, Weights
+from mha_viz.attention.steps import Row, Step, digest, read_as
+from mha_viz.errors import EmptyText, SettingError, list_items
+from mha_viz.models.intervening import other_texts
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.quotes import quoted
+from mha_viz.request import METHODS, RECIPE, RESAMPLE, TEXT
+
+FloatSums = npt.NDArray[np.float64]
+# Takes a layer's number, its weights [head, query, key] or [head, sentence, query, key], its values [sentence, head, n,
+# d_head] and outputs [sentence, n, head, d_head]; returns the outputs of heads that are off, as the outputs.
+Substitute = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+# Takes the outputs of a layer, and those of its heads when they are off; returns the variants to continue with,
+# [variant, n, head, d_head].
+Variants = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def substitute(encoder: Encoder, method: str, means: Weights | None = None) -> Substitute:
+    """The output of a head that is off: "zero"; its "mean" over a corpus, given as ``means`` [layer, head, d_head]
+    (:func:`means_over`); "uniform", its output with equal weights on all keys that are not masked; "recipe", its output
+    with the weights that its recipe predicts of the text, given as ``means`` [layer, head, query, key]; or its output
+    on another "text", or on random sentences ("resample"), given as ``means`` [layer, n, head, d_head]
+    (:mod:`mha_viz.models.intervening.other_texts`).
+
+    Raises SettingError for another method, and if ``means`` are missing or not those of this model.
+    """
+    if method == "zero":
+        return lambda _, __, ___, outputs: torch.zeros_like(outputs)
+    if method == "uniform":
+        return _uniform
+    if method not in METHODS:
+        raise SettingError(
+            f"{quoted(method)} is not a way to switch a head off.", f"Choose one of {', '.join(METHODS)}."
+        )
+    axis = 1 if method == RECIPE else -2
+    if means is None or (means.shape[0], means.shape[axis]) != (encoder.layers, encoder.heads):
+        missing, remedy = _MISSING[method]
+        raise SettingError(f"{missing} of this model’s heads are missing.", remedy)
+    if method == RECIPE:
+        return attending(means)
+    return lambda layer, _weights, _values, outputs: torch.from_numpy(means[layer]).to(outputs).expand_as(outputs)
+
+
+def unchanged(_layer: int, _weights: torch.Tensor, _values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+    """The outputs as they are: of heads in a text in which they are not off."""
+    return outputs
+
+
+_TAKEN = ("The outputs on other texts", "Take them with mha_viz.models.intervening.other_texts.")
+_MISSING = {
+    "mean": ("The mean outputs", "Compute them with means_over."),
+    RECIPE: ("The predicted weights", "Give means = reading.weights - mv.quantities.unexplained(reading).weights."),
+    TEXT: _TAKEN,
+    RESAMPLE: _TAKEN,
+}
+
+
+def attending(rows: Weights) -> Substitute:
+    """The outputs of heads that have other weights, ``rows`` [layer, head, query, key], in place of their own."""
+    return lambda layer, _weights, values, _outputs: _outputs_of(torch.tensor(rows[layer]).to(values), values)
+
+
+def _outputs_of(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """[sentence, n, head, d_head]: ``weights`` [head, query, key] on ``values`` [sentence, head, n, d_head]; heads may
+    share values."""
+    shared = values.repeat_interleave(len(weights) // values.shape[1], dim=1)
+    return (weights @ shared).transpose(1, 2)
+
+
+def _uniform(_: int, weights: torch.Tensor, values: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+    # A masked key, of a later token or beyond a window, has the weight 0 in all heads.
+    visible = (weights.flatten(0, -3) > 0).any(0).to(values.dtype)  # [query, key]
+    means = visible / visible.sum(-1, keepdim=True) @ values  # [sentence, head, n, d_head]
+    return means.repeat_interleave(outputs.shape[2] // means.shape[1], dim=1).transpose(1, 2)  # heads may share values
+
+
+class Means:
+    """The mean output of every head before W_O over all tokens of some texts, which can be added in parts."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._sums: FloatSums = np.zeros(1)
+        self._tokens = 0
+
+    def add(self, texts: Iterable[str | Sequence[str]]) -> None:
+        """Add texts, as typed or as words. Raises the errors of ``encode``; a text that could not be read is then not
+        counted."""
+        for text in texts:
+            outputs: list[torch.Tensor] = []
+            typed, words = (text, ()) if isinstance(text, str) else ("", text)
+            reading, _ = self._encoder.through(typed, tap=partial(_Outputs, sums=outputs), words=words)
+            self.add_sums(torch.stack(outputs).cpu().numpy(), len(reading.queries))
+
+    def add_sums(self, sums: FloatSums, tokens: int) -> None:
+        """Add the sums of outputs [layer, head, d_head] over so many tokens."""
+        if tokens:
+            self._sums, self._tokens = self._sums + sums, self._tokens + tokens
+
+    @property
+    def sums(self) -> tuple[FloatSums, int]:
+        """The sums so far in float64, and over how many tokens."""
+        return self._sums, self._tokens
+
+    def values(self) -> Weights:
+        """[layer, head, d_head], summed in float64. Raises EmptyText if there was no text."""
+        if not self._tokens:
+            raise EmptyText("There is no text to take mean outputs over.", "Give at least one sentence.")
+        means: Weights = (self._sums / self._tokens).astype(np.float32)
+        return means
+
+
+class _Outputs(Tap):
+    """Appends the sum over tokens of each layer's outputs, [head, d_head], to a list."""
+
+    changes = False
+
+    def __init__(self, weights: torch.Tensor, sums: list[torch.Tensor]) -> None:
+        super().__init__(weights)
+        self._output_sums = sums
+
+    def layer(self, index: int, query: Any, key: Any, value: Any, output: torch.Tensor) -> torch.Tensor:
+        self._output_sums.append(output.double().sum((0, 1)))
+        return output
+
+
+def means_over(encoder: Encoder, texts: Iterable[str]) -> Weights:
+    """The mean output of every head before W_O over all tokens of ``texts``: [layer, head, d_head]. Raises the errors
+    of ``encode``, and EmptyText if there is no text."""
+    means = Means(encoder)
+    means.add(texts)
+    return means.values()
+
+
+def without(
+    encoder: AnyModel,
+    heads: Iterable[AnyHead],
+    text: str,
+    pair: str = "",
+    method: str = "zero",
+    means: Weights | None = None,
+    words: Sequence[str] = (),
+    *,
+    source: str = "",
+) -> Attention:
+    """The attention of every head while all of ``heads`` are off. Their own weights are still computed, but have no
+    effect. ``words``: the sentence as words, in place of ``text``. ``source``: by the method "text", the other text on
+    which the heads' outputs are taken; by "resample", they are taken on random ones of the built-in sentences. Raises
+    the errors of ``encode``, :func:`substitute` and :mod:`mha_viz.models.intervening.other_texts`, and UnknownHead."""
+    encoder = in_one_stack(encoder)
+    off = existing(encoder, heads)
+    if method in (TEXT, RESAMPLE):
+        means = other_texts.outputs_for(encoder, method, encoder.pieces(text, pair, words), source)
+    reading = encoder.through(text, pair, replacing([off], substitute(encoder, method, means)), words)[0]
+    used = means if method in ("mean", RECIPE) else None
+    which = "" if used is None else digest(used)
+    step = [Step(Row("without", off, method, which, source=source if method == TEXT else None))] if off else []
+    return replace(reading, made=read_as(words, *step, prefix=encoder.prefix))
+
+
+def states_without(
+    encoder: Encoder,
+    variants: Sequence[Collection[Head]],
+    by: Substitute,
+    text: str,
+    pair: str = "",
+    words: Sequence[str] = (),
+) -> Weights:
+    """The output of the last layer, [variant, n, d_model], while the heads of each of ``variants`` are off, in one
+    batch. ``words``: the sentence as words, in place of ``text``. Raises the errors of ``encode``."""
+    return encoder.states(text, pair, replacing(variants, by), len(variants), words)
+
+
+def replacing(variants: Sequence[Collection[Head]], by: Substitute) -> type[Tap]:
+    """A tap for a batch of one text, in which the heads of each of ``variants`` are off."""
+
+    class Without(Tap):
+        def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+            off = [(at, head.head) for at, heads in enumerate(variants) for head in heads if head.layer == index]
+            if not off:
+                return output
+            places, numbers = (list(each) for each in zip(*off, strict=True))
+            replaced: torch.Tensor = output.clone()
+            replaced[places, :, numbers] = by(index, self.slot(index), value, output)[places, :, numbers]
+            return replaced
+
+    return Without
+
+
+def states_at_random(
+    encoder: Encoder, heads: Sequence[Head], by: Substitute, draws: range, text: str, pair: str = "", seed: int = 0
+) -> Weights:
+    """The last states [draw, n, d_model] if random directions are removed in place of ``heads``, in one batch, which
+    begins at the layer of the heads if all of them are in one layer.
+
+    In each layer with such heads, as many orthonormal directions of the concatenation are removed as the heads have
+    columns. They are determined by the seed, the layer and the number of the draw; what is removed is scaled for each
+    token to the length of what it loses with the heads. Raises the errors of ``encode``.
+    """
+    numbers: dict[int, list[int]] = {}
+    for head in heads:
+        numbers.setdefault(head.layer, []).append(head.head)
+    removing = {layer: _at_random(some, [(seed, layer, draw) for draw in draws]) for layer, some in numbers.items()}
+    if len(removing) == 1:
+        ((layer, variants),) = removing.items()
+        return forked(encoder, layer, variants, by, text, pair).states
+
+    class AtRandom(Tap):
+        def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+            if index not in removing:
+                return output
+            return removing[index](output, by(index, self.slot(index), value, output))
+
+    return encoder.states(text, pair, AtRandom, len(draws))
+
+
+def _at_random(heads: Sequence[int], seeds: Sequence[tuple[int, int, int]]) -> Variants:
+    """A variant for each of ``seeds``, without as many random directions as ``heads`` have columns."""
+
+    def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
+        lost = (outputs - off)[:, :, heads].flatten(2).norm(dim=-1, keepdim=True)
+        joined = outputs.flatten(2)  # [1 or draw, n, d_model]
+        drawn = _of_one_head if len(heads) == 1 else _directions
+        shape = joined.shape[-1], len(heads) * outputs.shape[-1]
+        directions = torch.stack([drawn(*shape, seed) for seed in seeds]).to(joined)
+        part = joined @ directions @ directions.transpose(1, 2)
+        part *= lost / part.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
+        return (joined - part).view(len(seeds), *outputs.shape[1:])
+
+    return variants
+
+
+def _directions(d_model: int, count: int, seed: tuple[int, int, int]) -> torch.Tensor:
+    """Orthonormal columns, [d_model, count]."""
+    normal = np.random.default_rng(seed).standard_normal((d_model, count), np.float32)
+    return torch.from_numpy(np.linalg.qr(normal)[0])
+
+
+# Each head of a layer is compared with the same draws. Those of one layer take 42 MB in a model with d_model = 4096.
+_of_one_head = lru_cache(maxsize=20)(_directions)
+
+
+def existing(encoder: Encoder, heads: Iterable[AnyHead]) -> tuple[Head, ...]:
+    """The heads in order, each once; one alone need not be in a list. Raises UnknownHead for one that the model does
+    not have, SettingError for what is not a model or not a list."""
+    encoder = in_one_stack(encoder)
+    listed = [heads] if isinstance(heads, str | Head) else list_items(heads, "heads", "Give ['L3H1', …].")
+    return tuple(sorted({Head.among(head, encoder.layer_numbers, encoder.heads, encoder.name) for head in listed}))
+
+
+class Whole(NamedTuple):
+    """One text through the whole model: ``weights`` [layer, head, query, key], ``states`` [n, d_model], the output of
+    the last layer, and ``entering``, one array [1, n, d_model] for each layer, if passes can begin there."""
+
+    weights: Weights
+    states: Weights
+    entering: tuple[torch.Tensor, ...]
+
+
+class Forked(NamedTuple):
+    """A text in variants that diverge at one layer: ``weights``, one array [head, variant, query, key] for each later
+    layer, and ``states`` [variant, n, d_model], the output of the last layer."""
+
+    weights: tuple[Weights, ...]
+    states: Weights
+
+
+# A cache of the latest texts per model, because every head is tried on them; two texts may be compared. Long texts are
+# not cached.
+CACHED_TEXTS = 2
+MOST_CACHED_BYTES = 80_000_000  # bytes of the weights of one text
+_one_whole = threading.Lock()
+_wholes: WeakKeyDictionary[Encoder, dict[tuple[str, str], Whole]] = WeakKeyDictionary()
+
+
+def whole(encoder: Encoder, text: str, pair: str = "") -> Whole:
+    """A text through the whole model, with which all variants are compared. Raises the errors of ``encode``."""
+    with _one_whole:
+        cached = _wholes.setdefault(encoder, {}).get((text, pair))
+    if cached is not None:
+        return cached
+    states, tap = encoder.last_states(encoder.pieces(text, pair), _Entering)
+    assert isinstance(tap, _Entering)
+    computed = Whole(tap.fetched(), states[0].cpu().numpy(), tuple(tap.entering))
+    if computed.weights.nbytes > MOST_CACHED_BYTES:
+        return computed
+    with _one_whole:
+        newest = list(_wholes[encoder].items())[1 - CACHED_TEXTS :]
+        _wholes[encoder] = {**dict(newest), (text, pair): computed}
+    return computed
+
+
+class _Entering(Tap):
+    """Records the input of each layer."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.entering: list[torch.Tensor] = []
+
+    def enters(self, x: torch.Tensor) -> None:
+        self.entering.append(x)
+
+
+def forked(encoder: Encoder, layer: int, variants: Variants, by: Substitute, text: str, pair: str = "") -> Forked:
+    """A pass that continues in several variants from the W_O of ``layer``; everything before is computed once, for all
+    layers of a model whose passes can begin at any layer.
+
+    The residual that is added to W_O's result has one text, not one per variant: PyTorch broadcasts it. Raises the
+    errors of ``encode``, and UnknownHead for a layer that does not exist.
+    """
+    existing(encoder, [(layer, 0)])
+    thread, taps = threading.get_ident(), list[_Fork]()
+
+    def make(weights: torch.Tensor) -> _Fork:
+        taps.append(_Fork(weights, layer, variants, by))
+        return taps[0]
+
+    def enter(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+        """Passes the variants to W_O in place of the single text. The passes of other threads are left alone."""
+        is_here = threading.get_ident() == thread and taps and taps[0].seen == layer + 1
+        return (taps[0].outputs.flatten(2).to(inputs[0].dtype), *inputs[1:]) if is_here else None
+
+    with encoder.before_w_o(layer, enter):
+        if encoder.resumes:
+            x = whole(encoder, text, pair).entering[layer]
+            tap = make(encoder.space(x.shape[1]))
+            tap.seen = layer
+            states: Weights = encoder.states_from(x, tap).cpu().numpy()
+        else:
+            states = encoder.states(text, pair, make)
+    return Forked(tuple(slot.cpu().numpy() for slot in taps[0].slots[layer + 1 :]), states)
+
+
+class _Fork(Tap):
+    """Stores the variants of one layer's outputs until W_O needs them, and records the weights of every later layer for
+    all of them."""
+
+    stop_after_last = False
+
+    def __init__(self, weights: torch.Tensor, at: int, variants: Variants, by: Substitute) -> None:
+        super().__init__(weights)
+        self.slots = list(weights)
+        self.outputs = weights
+        self._at, self._variants, self._by = at, variants, by
+
+    def slot(self, index: int) -> torch.Tensor:
+        weights: torch.Tensor = self.slots[index]
+        return weights
+
+    def layer(self, index: int, query: Any, key: Any, value: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        if index == self._at:
+            self.outputs = self._variants(output, self._by(index, self.slot(index), value, output))
+            heads, n = self.weights.shape[1:3]
+            for later in range(index + 1, len(self.slots)):
+                self.slots[later] = self.weights.new_empty(heads, len(self.outputs), n, n)
+        return output
+
+
+def each_alone(heads: Sequence[int]) -> Variants:
+    """A variant for each of ``heads``, in which this head alone is off."""
+
+    def variants(outputs: torch.Tensor, off: torch.Tensor) -> torch.Tensor:
+        changed = outputs.repeat(len(heads), 1, 1, 1)
+        for variant, head in enumerate(heads):
+            changed[variant, :, head] = off[0, :, head]
+        return changed
+
+    return variants

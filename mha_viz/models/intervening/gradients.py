@@ -1,0 +1,139 @@
+"""Attention weighted by the gradient of a score: to first order, how much an answer depends on each weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Attention
+from mha_viz.attention.answers import Numbers
+from mha_viz.attention.steps import Row, Step, read_as
+from mha_viz.errors import ReadingFailed, SettingError
+from mha_viz.models.reading import answers, cores
+from mha_viz.models.reading.capture import Recorded
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.tokenizer import TextPieces
+from mha_viz.request import BOTH, COSINE, FIRST_TEXT, SECOND_TEXT, Question
+from mha_viz.text import WordPieces
+
+
+def gradient_weighted(
+    encoder: AnyModel,
+    text: str,
+    pair: str = "",
+    words: Sequence[str] = (),
+    *,
+    place: int | None = None,
+    word: str = "",
+    other: str = "",
+    off_in: str = BOTH,
+) -> Attention:
+    """Weight each attention weight by its gradient: A[i, j] · ∂s/∂A[i, j].
+
+    It says, to first order, by how much the score s would rise if the weight grew by its own size. A weight may matter
+    although its gradient is near 0, if s is flat there. s is the log-probability of ``word`` or, with ``other``, the
+    cosine of the vectors of the two texts (:func:`mha_viz.models.reading.answers.question_about`).
+
+    Args:
+        encoder: a model from :func:`mha_viz.load`, with one stack of layers.
+        text: the text that the model reads.
+        pair: a second text, read together with the first.
+        words: the sentence as words, in place of ``text``.
+        place: the token that is asked about, counted from 0, if several are masked; −1 for the first of them.
+        word: the one whose log-probability is the score, by default the most probable one.
+        other: a text to compare ``text`` with.
+        off_in: with ``other``, "both" or "first" for the weights and tokens of ``text``, while the weights of ``other``
+            stay as they are; "second" for the other way round, where ``text`` is a single one.
+
+    Returns a reading with the products of every head, [layer, head, query, key], signed; rows do not sum to 1. Raises
+    as :func:`mha_viz.models.reading.answers.question_about`, and ReadingFailed where a gradient is not finite.
+    """
+    encoder = in_one_stack(encoder)
+    question = answers.question_about(encoder, text, pair, words, place=place, word=word, other=other, off_in=off_in)
+    return of_score(encoder, question, text, pair, words)
+
+
+def of_score(encoder: Encoder, question: Question, text: str, pair: str = "", words: Sequence[str] = ()) -> Attention:
+    """As :func:`gradient_weighted`, for a given question."""
+    if question.off_in == SECOND_TEXT:
+        if pair or words:
+            problem = "The gradient with respect to the second text needs the first as one text."
+            raise SettingError(problem, "Leave out its pair, and give no words.")
+        text, question = question.other, question._replace(other=text, off_in=FIRST_TEXT)
+    read = encoder.pieces(text, pair, words)
+    tap, gradients = _backwards(encoder, partial(_score, encoder, question), read)
+    products = [
+        weights * torch.einsum("qhd,hkd->hqk", gradient[0], values)
+        for weights, gradient, values in zip(tap.weights, gradients, tap.values, strict=True)
+    ]
+    weighted = torch.stack(products)
+    if not torch.isfinite(weighted).all():
+        raise ReadingFailed(
+            f"A gradient of {question.score} is not a finite number.", "Choose another word or a shorter text."
+        )
+    made = read_as(words, Step(Row("gradient", question=question)), prefix=encoder.prefix)
+    tokens, numbers = read.tokenized(), weighted.cpu().numpy()
+    return Attention(encoder.name, encoder.revision, tokens, numbers, made=made, quantity="gradient")
+
+
+def importance(encoder: Encoder, question: Question, text: str, pair: str = "") -> Numbers:
+    """[layer, head]: |Att_h(x)ᵀ ∂L/∂Att_h(x)|, mean over the tokens of a text, ℓ2-normalised within each layer (Michel
+    et al. 2019, equation 2). Att_h is the output of the head, the loss L is minus the score of the question. The tokens
+    are those of the text or, where two are compared, of those that the question's heads are off in. Raises the errors
+    of ``encode``."""
+    texts = [(text, pair), (question.other, "")] if question.kind == COSINE else [(text, pair)]
+    products = []
+    for place in (place for place in range(len(texts)) if question.is_off_in(place)):
+        score = partial(_score, encoder, question, other=texts[1 - place] if question.other else ("", ""))
+        tap, gradients = _backwards(encoder, score, encoder.pieces(*texts[place]))
+        products.append((torch.cat(gradients) * torch.cat(tap.outputs)).sum(-1))  # [layer, n, head]
+    sizes = torch.cat(products, dim=1).abs().mean(1)  # [layer, head]
+    lengths = sizes.norm(dim=1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
+    normalised: Numbers = (sizes / lengths).detach().cpu().numpy().astype(np.float64)
+    return normalised
+
+
+def outputs_and_slopes(
+    encoder: Encoder, read: TextPieces | WordPieces, score: Callable[[torch.Tensor], torch.Tensor]
+) -> tuple[list[torch.Tensor], tuple[torch.Tensor, ...]]:
+    """The outputs of the heads, and the gradient with respect to them of a score of the last states [n, d_model]:
+    [1, n, head, d_head] for each layer, both."""
+    tap, gradients = _backwards(encoder, score, read)
+    return tap.outputs, gradients
+
+
+def _backwards(
+    encoder: Encoder, score_of: Callable[[torch.Tensor], torch.Tensor], read: TextPieces | WordPieces
+) -> tuple[_Outputs, tuple[torch.Tensor, ...]]:
+    """What the tap records, and the gradient of the score with respect to the outputs of the heads."""
+    states, tap = encoder.last_states(read, _Outputs)
+    assert isinstance(tap, _Outputs)
+    with torch.enable_grad():
+        score = score_of(states[0])  # it may read another text, which takes the lock
+        with cores.pass_lock:
+            gradients = torch.autograd.grad(score, tap.outputs)
+    return tap, gradients
+
+
+def _score(
+    encoder: Encoder, question: Question, states: torch.Tensor, other: tuple[str, str] = ("", "")
+) -> torch.Tensor:
+    """The score, from the last states [n, d_model]. ``other``: the text that a cosine is with, by default that of the
+    question."""
+    if question.kind == COSINE:
+        texts = other if other[0] else (question.other, "")
+        compared = torch.as_tensor(encoder.states(*texts)).to(states)
+        return torch.cosine_similarity(states.mean(0), compared[0].mean(0), dim=0)
+    logits = answers.logits_of(answers.word_head(encoder), states[question.place][None])
+    return logits[0].log_softmax(-1)[question.piece]
+
+
+class _Outputs(Recorded):
+    """With gradients that flow back to the outputs. An output is A V, so ∂s/∂A[i, j] is the product of the gradient at
+    output i and value j."""
+
+    differentiable = True

@@ -1,0 +1,1 @@
+"""From the files of a model and a text to attention."""

@@ -1,0 +1,230 @@
+"""The answer of a model: the word at a masked token, the next token, or how similar two texts are.
+
+The part of a model that turns its last states into words is read from its files when it is first used; the layers below
+it are those of the encoder.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import field, make_dataclass
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import nn
+
+from mha_viz.attention.answers import Numbers
+from mha_viz.errors import EmptyText, ModelBroken, ModelUnsupported, SettingError, TextError, check_kind
+from mha_viz.model_names import quote_model
+from mha_viz.models.families import family_of
+from mha_viz.models.reading import capture
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.properties import torch_device, torch_dtype
+from mha_viz.models.reading.tokenizer import panics_in_words
+from mha_viz.quotes import quoted
+from mha_viz.request import BOTH, COSINE, FIRST, MASK, NEXT, OFF_IN, Question
+
+MOST_WORD = 60  # the most characters of a word that is looked up
+BLANK = "␣"  # stands for the space that a piece begins with
+
+_one_head = threading.Lock()
+_heads: WeakKeyDictionary[Encoder, Any] = WeakKeyDictionary()  # or the reason why there is none
+
+
+def question_about(
+    encoder: AnyModel,
+    text: str,
+    pair: str = "",
+    words: Sequence[str] = (),
+    *,
+    place: int | None = None,
+    word: str = "",
+    other: str = "",
+    off_in: str = BOTH,
+) -> Question:
+    """The question to a model about a text: with ``other``, a second text, how similar the two are; otherwise the next
+    token of a causal model, or the word at a mask.
+
+    ``off_in``: with ``other``, in which of the two texts heads are off where this question is asked without them, and
+    over whose tokens importance is a mean: "both", "first" (``text``) or "second" (``other``).
+
+    ``place``: the masked token, if there are several; FIRST means the first one. ``word``: the piece whose
+    log-probability is the score, by default the most probable one; a space before it may be omitted.
+
+    Raises ModelUnsupported for a model that has no weights for words; TextError where the text has no masked token, or
+    several and no ``place``, and for a word that is not one piece; SettingError for a ``place`` that is not masked, and
+    for an unknown ``off_in``; EmptyText, and as :meth:`Encoder.encode`.
+    """
+    encoder = in_one_stack(encoder)
+    check_kind(word, str, "a word", "Give it as text.")
+    if other:
+        if off_in not in OFF_IN:
+            raise SettingError(
+                f"{quoted(str(off_in))} is not one of the two texts.", f"Choose one of {', '.join(OFF_IN)}."
+            )
+        encoder.pieces(other)
+        return Question(COSINE, other=other, off_in=off_in)
+    ids = encoder.pieces(text, pair, words).ids
+    word_head(encoder)
+    masks = () if encoder.causal else tuple(at for at, piece in enumerate(ids) if piece == encoder.mask)
+    if encoder.causal:
+        question = Question(NEXT, len(ids) - 1)
+    else:
+        question = Question(MASK, _chosen(masks, place, str(encoder.vocabulary.mask_token)), places=masks)
+    if word:
+        piece = _piece(encoder, word)
+    else:
+        states = encoder.states(text, pair, words=words)
+        piece = int(log_probabilities(encoder, states[:, question.place])[0].argmax())
+    return question._replace(word=word_name(encoder, piece), piece=piece)
+
+
+def predicts(encoder: Encoder, text: str, pair: str = "") -> bool:
+    """Whether the model has a word to predict in a text, and weights for words."""
+    if not encoder.causal and encoder.mask not in encoder.pieces(text, pair).ids:
+        return False
+    try:
+        word_head(encoder)
+    except ModelUnsupported:
+        return False
+    return True
+
+
+def _chosen(masks: tuple[int, ...], place: int | None, mask: str) -> int:
+    if not masks:
+        raise TextError(
+            f"The text has no {mask}, so there is no word to predict.",
+            f"Write {mask} in place of a word, or give a second text to compare it with (other=, --other).",
+        )
+    listed = ", ".join(map(str, masks))
+    if place is None and len(masks) > 1:
+        raise TextError(
+            f"The text has {len(masks)} masked tokens: {listed}.", "Say which one to predict (place=, --place)."
+        )
+    if place not in (None, FIRST, *masks):
+        raise SettingError(f"Token {place} is not masked.", f"Choose one of {listed}.")
+    return masks[0] if place is None or place == FIRST else place
+
+
+def _piece(encoder: Encoder, word: str) -> int:
+    """The number of a word that is one piece: as written inside a text, or else as in the vocabulary. Raises
+    TextError."""
+    tokenizer, typed = encoder.vocabulary, word.strip()[:MOST_WORD].replace(BLANK, " ")
+    if not typed.strip():
+        raise EmptyText("No word was given.", "Type one, or leave it to the model.")
+    with panics_in_words(encoder.name):
+        spelt = [
+            tokenizer.encode(each, add_special_tokens=False) for each in dict.fromkeys((f" {typed.strip()}", typed))
+        ]
+        named = tokenizer.convert_tokens_to_ids(typed)
+    pieces = [ids[0] for ids in spelt if len(ids) == 1] + ([] if named is None else [named])
+    pieces = [piece for piece in pieces if piece != tokenizer.unk_token_id]
+    if not pieces:
+        count = min(map(len, spelt))
+        problem = f"is {count} tokens" if count > 1 else "is not in the vocabulary"
+        raise TextError(f"{quoted(typed.strip())} {problem} of {encoder.name}.", "Choose a word that is one token.")
+    return int(pieces[0])
+
+
+def word_name(encoder: Encoder, piece: int) -> str:
+    """A readable form of a piece of the vocabulary; "␣" stands for the space that it begins with."""
+    tokenizer = encoder.vocabulary
+    raw = str(tokenizer.convert_ids_to_tokens(piece))
+    if raw.startswith("▁"):
+        return raw.replace("▁", BLANK)
+    name = str(tokenizer.decode([piece], clean_up_tokenization_spaces=False)).replace(" ", BLANK)
+    return name if name.isprintable() and name else raw
+
+
+def log_probabilities(encoder: Encoder, states: Any) -> Numbers:
+    """The log-probability of every piece of the vocabulary, from last states [variant, d_model]: [variant, piece],
+    float64. Raises ModelUnsupported, and ModelBroken if the model's probabilities are not numbers."""
+    given = torch.as_tensor(np.array(states), device=encoder.device)
+    with torch.inference_mode():
+        logits = logits_of(word_head(encoder), given)
+        probabilities: Numbers = logits.double().log_softmax(-1).cpu().numpy()
+    if np.isnan(probabilities).any():
+        raise ModelBroken(
+            f"{quote_model(encoder.name)} predicts probabilities that are not numbers: its files may be damaged.",
+            "Compare two texts without asking for a word, or choose another model.",
+        )
+    return probabilities
+
+
+def logits_of(head: Any, states: torch.Tensor) -> torch.Tensor:
+    """The logits of last states [variant, d_model]: [variant, piece]."""
+    logits: torch.Tensor = head(inputs_embeds=states[None].to(head.dtype)).logits
+    return logits[0].float()
+
+
+def word_head(encoder: Encoder) -> Any:
+    """The module that computes logits from last states, with gradients if required. Raises ModelUnsupported, with the
+    reason, if the files do not contain it."""
+    with _one_head:
+        if encoder not in _heads:
+            _heads[encoder] = _opened(encoder)
+    head = _heads[encoder]
+    if isinstance(head, str):
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} cannot predict words: {head}.",
+            "Compare two texts without asking for a word, or choose a model such as toy or BERT.",
+        )
+    return head
+
+
+def _opened(encoder: Encoder) -> Any:
+    """The head, or the reason why there is none."""
+    if encoder.folder is None:
+        return "its weights are random"
+    wordless = family_of(encoder.config).wordless
+    if wordless:
+        return wordless
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM  # 3 s that readings need not wait
+
+    from mha_viz.models.reading.opening import reports_silenced
+
+    kind: Any = AutoModelForCausalLM if encoder.causal else AutoModelForMaskedLM
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    with reports_silenced():
+        config = AutoConfig.from_pretrained(encoder.folder, **local)
+        model, report = kind.from_pretrained(
+            encoder.folder,
+            config=config,
+            attn_implementation=capture.implementation(encoder.family),
+            dtype=torch_dtype(encoder.dtype),
+            use_safetensors=True,
+            output_loading_info=True,
+            **local,
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        return f"its files lack the weights for that (such as {missing[0]}), because it was trained for another task"
+    setattr(model, model.base_model_prefix, _Given())
+    return model.eval().to(torch_device(encoder.device))
+
+
+@cache
+def _states() -> Any:
+    """Return the class of what stands for the output of a model's layers."""
+    from mha_viz.models.transformers_parts import BaseModelOutputWithPastAndCrossAttentions
+
+    # Longformer asks for the first of these, Mixtral and Qwen with experts for the second.
+    more = [(name, Any, field(default=None)) for name in ("global_attentions", "router_logits")]
+    return make_dataclass("_States", more, bases=(BaseModelOutputWithPastAndCrossAttentions,))
+
+
+class _Given(nn.Module):
+    """Stands in for the layers of a model: its output is its input."""
+
+    def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> Any:
+        return _states()(last_hidden_state=inputs_embeds)
+
+    @property
+    def decoder(self) -> nn.Module:
+        """OPT calls its decoder instead of the whole model."""
+        return self

@@ -1,0 +1,100 @@
+"""The modules of BERT, by the names that they have in transformers, for passes by
+:mod:`mha_viz.models.reading.straight`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from mha_viz.models.reading.rewritten import eager_attention_forward
+
+__all__ = ["Bert", "eager_attention_forward"]
+
+
+class Bert(nn.Module):
+    """The layers of BERT, without the dropout of its training; its weights have no memory yet."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config: Any = config
+        self.dtype = torch.float32
+        self.embeddings = _Embeddings(config)
+        self.encoder = nn.Module()
+        self.encoder.layer = nn.ModuleList(_layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Any:
+        """Name the inputs of a pass, which :class:`mha_viz.models.reading.straight.Straight` runs."""
+        raise NotImplementedError
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """Return the table with a vector for each piece of the vocabulary."""
+        return self.embeddings.word_embeddings
+
+
+class _Embeddings(nn.Module):
+    """The vectors of the pieces: the sum of the vectors of piece, segment and place, normalised."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.word_embeddings = table(config.vocab_size, width)
+        self.position_embeddings = table(config.max_position_embeddings, width)
+        self.token_type_embeddings = table(config.type_vocab_size, width)
+        self.LayerNorm = norm(config.hidden_size, config.layer_norm_eps)
+
+    def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> torch.Tensor:
+        """Embed pieces: [sentence, n] → [sentence, n, d_model]."""
+        types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        places = self.position_embeddings.weight[: input_ids.shape[1]]
+        x: torch.Tensor = self.LayerNorm(self.word_embeddings(input_ids) + self.token_type_embeddings(types) + places)
+        return x
+
+
+class _Heads(nn.Module):
+    """W_Q, W_K and W_V of a layer."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config: Any = config
+        self.attention_head_size = config.hidden_size // config.num_attention_heads
+        self.scaling = self.attention_head_size**-0.5
+        self.query, self.key, self.value = (linear_layer(config.hidden_size, config.hidden_size) for _ in range(3))
+
+
+def _layer(config: Any) -> nn.Module:
+    width, wide = config.hidden_size, config.intermediate_size
+    layer = nn.Module()
+    layer.attention = nn.Module()
+    layer.attention.self = _Heads(config)
+    layer.attention.output = _normalising(width, config)
+    layer.intermediate = nn.Module()
+    layer.intermediate.dense = linear_layer(width, wide)
+    layer.intermediate.intermediate_act_fn = nn.GELU()
+    layer.output = _normalising(wide, config)
+    return layer
+
+
+def _normalising(width: int, config: Any) -> nn.Module:
+    """Return a linear layer and the norm of what it gives and of what is added to that."""
+    module = nn.Module()
+    module.dense = linear_layer(width, config.hidden_size)
+    module.LayerNorm = norm(config.hidden_size, config.layer_norm_eps)
+    return module
+
+
+def linear_layer(width: int, wide: int) -> nn.Linear:
+    """Return a linear layer, [..., width] → [..., wide]."""
+    return nn.Linear(width, wide, device="meta")
+
+
+def norm(width: int, eps: float) -> nn.LayerNorm:
+    """Return a LayerNorm that adds ``eps`` to the variance."""
+    return nn.LayerNorm(width, eps=eps, device="meta")
+
+
+def table(rows: int, width: int) -> nn.Embedding:
+    """Return a table of vectors, of a given weight: filling it with random numbers without memory would import the
+    compiler of PyTorch (1.5 s)."""
+    return nn.Embedding(rows, width, _weight=torch.empty(rows, width, device="meta"))

@@ -1,0 +1,283 @@
+"""The tap: how attention comes out of a transformers model, and where it could be changed on the way.
+
+transformers can compute a model's attention with a registered function. The one here, which
+:mod:`mha_viz.models.reading.opening` registers, records every layer's
+probabilities in the :class:`Tap` of the current call; a ContextVar separates concurrent calls on one model.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Weights
+from mha_viz.attention.steps import Row, Step
+from mha_viz.models.families import FAMILIES, is_listed
+from mha_viz.models.transformers_parts import calls_registered, check_function
+from mha_viz.text import clean
+
+NAME = "mha_capture"  # the attn_implementation with which models are loaded
+
+# The attention of these families is computed here, directly in the tap's memory. That of all others is computed by
+# their own function and copied.
+PLAIN = frozenset(name for name, family in FAMILIES.items() if family.plain)
+
+# PyTorch's softmax processes rows shorter than a vector register one number at a time, about five times slower.
+SHORT = 16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 8
+
+
+def implementation(family: str) -> str:
+    """Return the attn_implementation to load a model of a family with: some are rewritten afterwards, others have no
+    row."""
+    return "eager" if not is_listed(family) or is_rewritten(family) else NAME
+
+
+def is_rewritten(family: str) -> bool:
+    """Tell whether this package computes the attention of a family with the installed transformers."""
+    return family in FAMILIES and FAMILIES[family].rewritten and not calls_registered(family)
+
+
+Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # queries, keys and values, [sentence, head, n, d_head] each
+
+
+class LastLayerSeen(Exception):  # a signal, not an error
+    """Ends a forward pass once the last layer's attention is known, because nothing after it is shown."""
+
+
+class Tap:
+    """A record of one forward pass; a subclass may read and change the outputs of each layer's heads.
+
+    ``weights`` is [layer, head, query, key], float32, and is written in place; for several sentences of equal length
+    [layer, head, sentence, query, key]. ``seen`` counts the layers so far: layers are numbered by call, because ALBERT
+    runs one module many times. With ``stop_after_last`` False, the pass continues after the last layer's attention.
+    With ``differentiable`` True, gradients flow back from the last states to what ``layer`` is given.
+
+    What a subclass leaves is not the model's own: its readings say "changed by" and the tap's ``name``, which is that
+    of its class unless the subclass sets another. A tap that only reads sets ``changes`` to False.
+
+    A head that attends evenly, and what later layers then do (``Encoder.through`` makes the tap and runs it):
+
+    >>> class Even(mv.Tap):
+    ...     def layer(self, index, query, key, value, output):
+    ...         if index == 1:
+    ...             self.weights[1, 2] = 1 / key.shape[2]  # what the reading shows of L1H2
+    ...             output[:, :, 2] = value[:, 2].mean(dim=1, keepdim=True)  # what the head puts out
+    ...         return output
+    >>> changed, tap = encoder.through("The cat sat.", tap=Even)
+    >>> change = abs(changed.weights - encoder.encode("The cat sat.").weights).max(axis=(2, 3))  # [layer, head]
+    >>> print(change[0].max() == 0, change[1].argmax() == 2, change[2].min() > 0)
+    True True True
+    """
+
+    stop_after_last = True
+    differentiable = False
+    changes = True  # of subclasses
+    name = ""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        self.weights = weights
+        self.seen = 0
+        self.sentences = 0  # given to the last W_O, for models that need to know
+        self.projected: dict[int, torch.Tensor] = {}  # recorded by the hooks of a layer, by input layer
+
+    def fetched(self) -> Weights:
+        """The weights in the memory of the CPU."""
+        if self.weights.device.type == "cpu":
+            weights: Weights = self.weights.numpy()
+            return weights
+        # A GPU writes to pinned memory at full speed, and numpy's pages are huge: 5 ms for 75 MB in place of 60.
+        pinned = torch.empty(self.weights.shape, pin_memory=True).copy_(self.weights)
+        weights = np.empty(pinned.shape, np.float32)
+        torch.from_numpy(weights).copy_(pinned)
+        return weights
+
+    def steps(self) -> tuple[Step, ...]:
+        """What ``Attention.made`` says of the numbers that this tap leaves: nothing if they are the model's own."""
+        is_own = type(self) is Tap or not self.changes
+        return () if is_own else (Step(Row("changed", by=clean(self.name or type(self).__name__))),)
+
+    def slot(self, index: int) -> torch.Tensor:
+        """The memory for a layer's weights: [head, query, key], or [head, sentence, query, key]."""
+        return self.weights[index]
+
+    def attends(self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> Triple:
+        """Called before :meth:`layer`, in families whose attention function is replaced, with what the layer's heads
+        are about to attend with; what it returns takes their place."""
+        return query, key, value
+
+    def layer(
+        self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        """Called once per layer, in float32. query, key, value: [sentence, head, n, d_head]; output: [sentence, n,
+        head, d_head].
+
+        If heads share keys and values, as in Llama, key and value have fewer heads. The returned array is passed to the
+        output projection W_O in place of ``output``.
+        """
+        return output
+
+    @property
+    def only_weights(self) -> bool:
+        """True if neither the outputs of heads nor gradients are needed."""
+        return type(self).layer is Tap.layer and not self.differentiable
+
+    def enters(self, x: torch.Tensor) -> None:
+        """Called with what enters each layer, [sentence, n, d_model], where passes can begin at any layer."""
+
+    def ends_with(self, index: int) -> bool:
+        """True if a pass ends with the weights of this layer, and nobody reads the outputs of its heads."""
+        mine = type(self)
+        looked_at = mine.layer is not Tap.layer or mine.end_if_last is not Tap.end_if_last
+        return self.stop_after_last and index + 1 == len(self.weights) and not looked_at
+
+    def take(self, weights: torch.Tensor) -> None:
+        """Record the weights of the next layer, [sentence, head, query, key]."""
+        slot = self.slot(self.seen)
+        self.seen += 1
+        slot.copy_(weights.detach().transpose(0, 1).reshape(slot.shape))
+
+    def end_if_last(self) -> None:
+        """Raise LastLayerSeen if all layers were seen and the tap needs nothing more."""
+        if self.stop_after_last and self.seen == len(self.weights):
+            raise LastLayerSeen
+
+
+class Recorded(Tap):
+    """Keeps, of every layer, the outputs of its heads, [sentence, n, head, d_head], and the values of the first
+    sentence, [head, n, d_head]."""
+
+    changes = False
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__(weights)
+        self.outputs: list[torch.Tensor] = []
+        self.values: list[torch.Tensor] = []
+
+    def layer(
+        self, index: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        """Keep them; the outputs themselves if gradients flow back to them."""
+        self.outputs.append(output if self.differentiable else output.clone())
+        self.values.append(value[0].detach().repeat_interleave(output.shape[2] // value.shape[1], dim=0))
+        return output
+
+
+_TAP: ContextVar[Tap | None] = ContextVar("tap", default=None)
+
+
+def current() -> Tap | None:
+    """The tap of the calling thread's forward pass."""
+    return _TAP.get()
+
+
+@contextmanager
+def tapped(tap: Tap) -> Iterator[Tap]:
+    """Within this block, the calling thread's forward passes record their attention in ``tap``."""
+    token = _TAP.set(tap)
+    try:
+        yield tap
+    except LastLayerSeen:
+        pass
+    finally:
+        _TAP.reset(token)
+
+
+def capture(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The registered attention function. Raises LastLayerSeen if the tap needs nothing more."""
+    tap = _TAP.get()
+    if tap is None:
+        return _eager_attention(module, query, key, value, attention_mask, **options)
+    index, dtype = tap.seen, query.dtype
+    query, key, value = tap.attends(index, query.float(), key.float(), value.float())  # rows sum to 1 only in float32
+    attention_mask = attention_mask if attention_mask is None else attention_mask.float()
+    if getattr(module.config, "model_type", None) in PLAIN and not tap.differentiable:
+        tap.seen += 1
+        weights = _plain(tap.slot(index), query, key, attention_mask, options["scaling"])
+        if tap.ends_with(index):
+            raise LastLayerSeen
+        output = torch.bmm(weights.flatten(0, 1), _flat(value))  # [head · sentence, query, d_head]
+        output = output.view(*weights.shape[:3], -1).permute(1, 2, 0, 3)  # [sentence, query, head, d_head]
+        weights = weights.transpose(0, 1)
+    else:
+        output, weights = _eager_attention(module, query, key, value, attention_mask, **options)
+        tap.take(weights)
+    output = tap.layer(index, query, key, value, output)
+    tap.end_if_last()
+    return output.to(dtype), weights
+
+
+def attended(tap: Tap, joined: torch.Tensor, size: int, scaling: float) -> torch.Tensor:
+    """For a tap that takes only weights: what all heads put out, [sentence, n, head · d_head], without a mask.
+
+    ``joined``: [sentence, n, 3 · head · d_head], queries, keys and values side by side, or queries and keys of a layer
+    that the pass ends with. ``size``: d_head. Raises LastLayerSeen when the tap wants no more.
+    """
+    index = tap.seen
+    tap.seen += 1
+    sentences, n, width = joined.shape
+    scores = tap.slot(index).view(-1, n, n)  # [head · sentence, query, key]
+    heads = len(scores) // sentences
+    by_head = joined.view(sentences, n, width // (heads * size), heads, size).permute(2, 3, 0, 1, 4)
+    query, key, *value = by_head.reshape(-1, len(scores), n, size).unbind()
+    torch.baddbmm(scores, query, key.transpose(1, 2), beta=0, alpha=scaling, out=scores)
+    _softmax_(scores)
+    tap.end_if_last()
+    output = torch.bmm(scores, value[0]).view(heads, sentences, n, size)
+    return output.permute(1, 2, 0, 3).reshape(sentences, n, -1)
+
+
+def _eager_attention(
+    module: torch.nn.Module, *tensors: torch.Tensor | None, **options: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The family's own eager attention function, found in the module that defines the layer's class."""
+    source = type(module).__module__
+    if not hasattr(sys.modules[source], "eager_attention_forward"):
+        check_function(source)
+    result: tuple[torch.Tensor, torch.Tensor] = sys.modules[source].eager_attention_forward(module, *tensors, **options)
+    return result
+
+
+def _plain(
+    slot: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    mask: torch.Tensor | None,
+    scaling: float,
+) -> torch.Tensor:
+    """The weights of a layer, [head, sentence, query, key], in the memory of ``slot``."""
+    # Head before sentence, so that the numbers of a head are contiguous.
+    sentences, heads = query.shape[:2]
+    scores = slot.view(-1, *slot.shape[-2:])  # [head · sentence, query, key]
+    torch.baddbmm(scores, _flat(query), _flat(key).transpose(1, 2), beta=0, alpha=scaling, out=scores)
+    by_head = slot.view(heads, sentences, *slot.shape[-2:])
+    if mask is not None:
+        by_head.add_(mask.transpose(0, 1))
+    _softmax_(scores)
+    return by_head
+
+
+def _softmax_(scores: torch.Tensor) -> None:
+    """Softmax over the last axis, in place."""
+    if scores.shape[-1] >= SHORT:
+        torch.softmax(scores, -1, out=scores)
+        return
+    scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    scores.div_(scores.sum(-1, keepdim=True))
+
+
+def _flat(projected: torch.Tensor) -> torch.Tensor:
+    """[sentence, head, n, d_head] → [head · sentence, n, d_head]."""
+    return projected.transpose(0, 1).flatten(0, 1)

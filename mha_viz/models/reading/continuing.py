@@ -1,0 +1,98 @@
+"""Words that a causal model writes after a text: at each step its most probable next token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mha_viz.attention.answers import MOST_WORDS, Continuation
+from mha_viz.errors import ModelUnsupported, SettingError, TextError, shorten_value
+from mha_viz.heads import is_number
+from mha_viz.model_names import quote_model
+from mha_viz.models.families import is_listed
+from mha_viz.models.reading.answers import log_probabilities
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import AnyModel, in_one_stack
+from mha_viz.models.reading.tokenizer import TextPieces
+
+NOTHING = Continuation()
+PIECES_PER_WORD = 6  # on average, at most: without spaces between words, nothing else ends a text
+
+
+def continue_text(model: AnyModel, text: str, words: int = 8) -> str:
+    """Return a text with up to ``words`` words that a causal model writes after it: at each step its most probable next
+    token, so that the same text is always continued in the same way. A model may end earlier.
+
+    Raises ModelUnsupported for a model that reads in both directions, is read weights only, or has no weights for
+    words; SettingError for a number of words other than 1 to 32; TextError if the text leaves no room for more;
+    EmptyText.
+
+    >>> continue_text(mv.load("repeater"), "k w d r k w", words=2)
+    'k w d r k w d r'
+    """
+    return text + write_more(model, text, words, steps=words * PIECES_PER_WORD).text
+
+
+def write_more(model: AnyModel, text: str, words: int, before: Continuation = NOTHING, steps: int = 1) -> Continuation:
+    """Return what a model has written after up to ``steps`` more pieces; ``before`` is what it has already. Raises as
+    :func:`continue_text`."""
+    encoder = in_one_stack(model)
+    if not is_number(words) or not 1 <= words <= MOST_WORDS:
+        raise SettingError(f"words is {shorten_value(words)!r}.", f"Expected a number from 1 to {MOST_WORDS}.")
+    _check_writes(encoder)
+    read = encoder.pieces(text)
+    assert isinstance(read, TextPieces)
+    delimiters = {*encoder.vocabulary.all_special_ids}
+    prompt = [*read.ids]
+    while len(prompt) > 1 and prompt[-1] in delimiters:  # which some tokenizers put after a text
+        prompt.pop()
+    if read.cut is not None or len(prompt) >= encoder.limit:
+        raise TextError(
+            f"{encoder.name} reads {encoder.limit:,} tokens, and the text leaves no room for more.", "Shorten the text."
+        )
+    state = before
+    for _ in range(steps):
+        if state.is_complete:
+            break
+        ids = [*prompt, *state.pieces]
+        last = encoder.last_states(read._replace(ids=ids, types=[0] * len(ids)), Tap)[0][:, -1]
+        best = int(log_probabilities(encoder, last.cpu().numpy())[0].argmax())
+        if best in delimiters:
+            return state._replace(text=_whole_words(state.text, words), is_complete=True)
+        pieces = (*state.pieces, best)
+        written = _decode(encoder, prompt, pieces)
+        is_full = len(written.split()) > words or len(pieces) >= min(
+            words * PIECES_PER_WORD, encoder.limit - len(prompt)
+        )
+        state = Continuation(pieces, _whole_words(written, words) if is_full else written, is_full)
+    return state
+
+
+def _check_writes(encoder: Encoder) -> None:
+    """Raise ModelUnsupported for a model that reads in both directions, or is read weights only."""
+    if not encoder.causal:
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} reads in both directions, so it cannot continue a text.",
+            "Choose a causal model, such as GPT-2.",
+        )
+    if not is_listed(encoder.family):
+        raise ModelUnsupported(
+            f"{quote_model(encoder.name)} is read weights only, without predictions, so it cannot continue a text.",
+            "Let transformers write, with generate(…, output_attentions=True, return_dict_in_generate=True), and draw "
+            "that with mha_viz.Attention.from_generated; or choose a model such as GPT-2.",
+        )
+
+
+def _decode(encoder: Encoder, prompt: Sequence[int], pieces: Sequence[int]) -> str:
+    """Return the text of the pieces, as they follow the prompt, without a character whose last bytes are missing."""
+    decode = encoder.vocabulary.decode
+    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+    start, whole = (str(decode(ids, **options)) for ids in ([*prompt], [*prompt, *pieces]))
+    written = whole[len(start) :] if whole.startswith(start) else f" {decode([*pieces], **options)}"
+    return written.rstrip("\ufffd")
+
+
+def _whole_words(written: str, words: int) -> str:
+    match = re.match(rf"(?:\s*\S+){{0,{words}}}", written)
+    return match[0] if match else ""

@@ -1,0 +1,412 @@
+"""Models with two stacks: an encoder reads a source, and a decoder attends to a target and to the encoder's output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+
+import torch
+
+from mha_viz.attention import AnyHead, Attention, Weights
+from mha_viz.attention.parts import OfKeys, Parts, ScoreParts
+from mha_viz.attention.steps import Step, of_part
+from mha_viz.attention.trace import Trace
+from mha_viz.errors import (
+    LOADED,
+    EmptyText,
+    ModelUnsupported,
+    NeedsOneStack,
+    SettingError,
+    TextError,
+    check_kind,
+    shorten_value,
+)
+from mha_viz.heads import every_layer
+from mha_viz.model_names import quote_model, short_name
+from mha_viz.models.families import ENCODER_DECODERS, STACKS
+from mha_viz.models.reading import capture, cores
+from mha_viz.models.reading.capture import LastLayerSeen, Tap
+from mha_viz.models.reading.encoder import Encoder, InParts
+from mha_viz.models.reading.generation import MOST, greedy, writing_of
+from mha_viz.models.reading.loaded import LoadedModel
+from mha_viz.models.reading.stream import Stream
+from mha_viz.models.reading.tokenizer import TextPieces, Tokenizer
+from mha_viz.models.transformers_parts import layers_unseen
+from mha_viz.request import CROSS, DECODER, ENCODER, PARTS
+from mha_viz.text import Piece, WordPieces
+
+
+class SourceStack(InParts):
+    """The encoder of a model with two stacks."""
+
+    def __init__(self, whole: EncoderDecoder, stack: Any, shape: tuple[int, int]) -> None:
+        """Raises ModelUnsupported for families whose scores cannot be taken apart."""
+        if stack.config.model_type not in STACKS:
+            raise ModelUnsupported(
+                f"The scores of {quote_model(whole.name)} cannot be taken apart: of encoder–decoders, only those of T5 "
+                "and mT5 can.",
+                "Choose one of these, or a model with one stack of layers, such as BERT.",
+            )
+        self.name, self.revision, (self.layers, self.heads) = whole.name, whole.revision, shape
+        self.layer_numbers = every_layer(self.layers)
+        self._whole, self._model, self._typed = whole, stack, False
+
+    def pieces(self, text: str, pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
+        """The pieces of a text. Raises TextError for a pair, and for given words."""
+        self.check_words(words)
+        return self._whole.pieces_of_source(text, pair)
+
+    def check_words(self, words: Sequence[str]) -> None:
+        """Raise TextError if there are any."""
+        if words:
+            raise TextError(f"{short_name(self.name)} reads no sentence given as words.", "Give it as a text.")
+
+    def _run(self, read: TextPieces | WordPieces, tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        return self._whole.through_encoder(read.ids, tap)
+
+    def last_state(self, read: TextPieces | WordPieces) -> tuple[torch.Tensor, OfKeys]:
+        """What the decoder is given of a source, [1, n, d_model], and its parts."""
+        stream = Stream(self._model, self.name, self.layers, self.layers - 1)
+        with stream:
+            self._run(read, stream.tap)
+        state, parts = stream.last_state(read)
+        named = parts._replace(names=tuple(f"{ENCODER} {name}" for name in parts.names))
+        return torch.from_numpy(state)[None], OfKeys(read.tokenized(), named)
+
+
+class TargetStack(InParts):
+    """One of the two attentions of a decoder, "decoder" or "cross", on a target behind the encoder on a source."""
+
+    def __init__(
+        self, whole: EncoderDecoder, source: SourceStack, stack: Any, texts: tuple[TextPieces, TextPieces], part: str
+    ) -> None:
+        self.name, self.revision, self.layers, self.heads = whole.name, whole.revision, whole.layers, whole.heads
+        self.layer_numbers = every_layer(self.layers)
+        self._whole, self._source, self._model, self._part = whole, source, stack, part
+        self._read, self._target = texts
+
+    def pieces(self, text: str = "", pair: str = "", words: Sequence[str] = ()) -> TextPieces | WordPieces:
+        """The pieces of the target."""
+        return self._target
+
+    def in_parts(self, read: TextPieces | WordPieces, layers: Collection[int]) -> Iterator[tuple[Trace, Parts]]:
+        """As :meth:`InParts.in_parts`."""
+        state, of_keys = self._source.last_state(self._read)
+        places = [2 * layer + (self._part == CROSS) for layer in layers]
+        lengths = [len(self._target.ids), len(self._read.ids)] * self.layers
+        stream = Stream(self._model, self.name, 2 * self.layers, max(places), lengths)
+        with stream:
+            weights, _ = self._whole.through_decoder(self._target.ids, state, stream.tap)
+        for place, (opened, parts) in zip(places, stream.parts(self._target, False, places), strict=True):
+            trace = opened.trace(self.revision, self._target.tokenized(), weights[..., : stream.widths[place]])
+            yield trace, parts._replace(of_keys=of_keys if self._part == CROSS else None)
+
+
+__all__ = ["AnyModel", "EncoderDecoder", "in_one_stack"]
+
+_PROBE = "The animal was tired."
+
+
+class Tokenizers(NamedTuple):
+    """The tokenizers of source and target, as in transformers, and whether the model's files contain all weights that
+    generation needs."""
+
+    source: Any
+    target: Any
+    can_write: bool
+
+
+class EncoderDecoder(LoadedModel):
+    """A model with two stacks and its tokenizers. ``layers`` and ``heads`` are those of the decoder."""
+
+    parts = True
+    how: ClassVar[tuple[Step, ...]] = ()  # as for Encoder
+
+    def __init__(self, model: Any, tokenizers: Tokenizers, name: str, revision: str, device: str = "cpu") -> None:
+        of_encoder, of_decoder = self._shapes(model, name)
+        super().__init__(model, tokenizers.source, of_decoder, name, revision, device)
+        self._encoder_shape = of_encoder
+        self._target_tokenizer = Tokenizer(tokenizers.target, name, self.limit, pairs=False)
+        self._target_vocabulary = tokenizers.target
+        self._can_write = tokenizers.can_write
+        self._writing = writing_of(model)
+
+    @classmethod
+    def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
+        """Return the number of layers, and of heads in each, of the encoder and of the decoder."""
+        stacks, config = ENCODER_DECODERS[model.config.model_type], model.config
+        return [(int(getattr(config, stack.layers)), int(getattr(config, stack.heads))) for stack in stacks[:2]]
+
+    @classmethod
+    def _opened(cls, folder: Path, name: str, revision: str, device: str, dtype: torch.dtype) -> Self:
+        from mha_viz.models.reading.opening import open_two_stacks  # imports transformers: 3 s
+
+        model, *tokenizers = open_two_stacks(folder, name, dtype)
+        return cls(model, Tokenizers(*tokenizers), name, revision, device)
+
+    def __repr__(self) -> str:
+        encoder = "{} layers × {} heads".format(*self._encoder_shape)
+        return f"EncoderDecoder({self.name}, {self.family}, {encoder}, {self.layers} layers × {self.heads} heads)"
+
+    def encode(self, text: str, pair: str = "", *, target: str = "", part: str = CROSS, prefix: str = "") -> Attention:
+        """The attention of every head of one part of the model on a source ``text`` and a ``target``.
+
+        ``part``: "cross", from each token of the target to those of the source, [layer, head, target, source];
+        "decoder", from each token of the target to itself and earlier ones; "encoder", from the source to itself, which
+        needs no target. ``target``: if it is empty, the model generates it: at each step the most probable next token,
+        at most 64 of them. The rows of a target begin with the token that the decoder begins with; the one that ends a
+        target is predicted and never read. Of the settings in generation_config.json, those that name the first tokens,
+        the last one and single tokens that are never generated are obeyed; others, such as min_length, suppress_tokens,
+        no_repeat_ngram_size and repetition_penalty, are not. mBART reads both texts with its tokenizer's default
+        language code, or "en_XX" if the files name none.
+
+        A ``prefix`` is for models with one stack: here it is part of the source, and refused with a SettingError.
+
+        A source beyond ``limit`` pieces is cut with a TextCutWarning. Raises EmptyText if there is nothing to read or
+        the model generates nothing, TextError for a target with more than ``limit`` pieces and for a ``pair``,
+        SettingError for another part, ModelUnsupported if the files name no token that a target begins with, or lack
+        the weights for generation.
+        """
+        if prefix:
+            problem = f"{quote_model(self.name)} has no separate prefix."
+            raise SettingError(problem, "Write it into the text.")
+        part = _one_of_parts(part or CROSS)
+        source = self._read(text, pair)
+        if part == ENCODER:
+            weights = self._weights(source.ids, [], part)
+            return Attention(
+                self.name, self.revision, source.tokenized(), weights, made=(*of_part(part, text), *self.how)
+            )
+        is_written, read = not target.strip(), self._target(source, target)
+        queries, keys = read.tokenized(), source.tokenized()
+        weights = self._weights(source.ids, read.ids, part)
+        made = (*of_part(part, keys.text[: keys.cut.kept[0] if keys.cut else None], is_written), *self.how)
+        if part == DECODER:
+            return Attention(self.name, self.revision, queries, weights, made=made)
+        return Attention(self.name, self.revision, queries, weights, made=made, keys=keys)
+
+    def score_parts(
+        self,
+        text: str,
+        head: AnyHead,
+        query: int,
+        key: int,
+        *,
+        target: str = "",
+        part: str = ENCODER,
+        pair: str = "",
+        words: Sequence[str] = (),
+    ) -> ScoreParts:
+        """As :meth:`Encoder.score_parts`, of one part of the model: "encoder", "decoder" or "cross".
+
+        ``text`` and ``target`` are as for :meth:`encode`, and the query is a token of the target in both attentions of
+        the decoder. Its heads are parts "decoder L0H0", which attend to the target, and "cross L0H0", which attend to
+        the source. In cross-attention, the parts of the key are those of the encoder's last state, "encoder word",
+        "encoder L0H0" and so on.
+
+        Raises ModelUnsupported for families whose scores cannot be taken apart (those of T5 and mT5 can), UnknownHead,
+        SettingError for tokens that do not exist or do not see each other, and for a target of the encoder, which
+        reads none; TextError for given words, and as :meth:`encode`.
+        """
+        stack = self.stack_of(part, text, pair, words, target)
+        return stack.score_parts(text, head, query, key, pair=pair, words=words)
+
+    def stack_of(self, part: str, text: str, pair: str, words: Sequence[str], target: str) -> InParts:
+        """The stack with one part of the model, on these texts. Raises as :meth:`score_parts`."""
+        source = SourceStack(self, self._model.get_encoder(), self._encoder_shape)
+        if _one_of_parts(part) == ENCODER:
+            if target.strip():
+                raise SettingError("The encoder does not read the target.", 'Give part="cross" or part="decoder".')
+            return source
+        source.check_words(words)
+        read = self._read(text, pair)
+        return TargetStack(self, source, self._model.get_decoder(), (read, self._target(read, target)), part)
+
+    # ---- the target -------------------------------------------------------------------------------------------------
+
+    def _target(self, source: TextPieces, typed: str) -> TextPieces:
+        """The pieces of a target; the model generates it if none was typed."""
+        if typed.strip():
+            return self._typed_target(typed)
+        if not self._can_write:
+            raise ModelUnsupported(
+                f"The files of {quote_model(self.name)} lack the weights that write a target.", "Type a target."
+            )
+        start = self._start()
+        with cores.pass_lock:
+            ids = greedy(self._model, self._tokens(source.ids), self._writing, min(MOST, self.limit - 1))
+        text, pieces = self._spelt(ids)
+        if not text.strip():
+            raise EmptyText(f"{short_name(self.name)} ends the target before its first word.", "Type a target.")
+        return TextPieces(text, "", [start, *ids], [0] * (len(ids) + 1), [self._special(start), *pieces], None)
+
+    def _typed_target(self, target: str) -> TextPieces:
+        """The pieces of a target as the decoder reads them: shifted by one, so that each predicts the next."""
+        read = self._target_tokenizer.read(target)
+        pieces = [(*each, 0) for each in zip(read.ids, read.pieces, strict=True)]
+        while pieces and _is_added(pieces[-1][1]):  # the token that ends a text is predicted, not read
+            pieces.pop()
+        if self._writing.first is not None:
+            while pieces and _is_added(pieces[0][1]):
+                pieces.pop(0)
+        first = self._start(), self._writing.first
+        begin = [(token, self._special(token), 0) for token in first if token is not None]
+        if read.cut or len(begin) + len(pieces) > self.limit:
+            raise TextError(
+                f"The target is longer than {short_name(self.name)} reads: "
+                f"{self.limit} tokens, including its start token.",
+                "Shorten the target.",
+            )
+        ids, named, types = map(list, zip(*begin, *pieces, strict=True))
+        return TextPieces(read.text, "", ids, types, named, None)
+
+    def _spelt(self, ids: Sequence[int]) -> tuple[str, list[Piece]]:
+        """The text of some pieces, and the span of each piece in it: what it adds to the text of those before it."""
+        unknown = self._target_vocabulary.unk_token_id  # which stands for a word
+        special = frozenset(self._target_vocabulary.all_special_ids) - {unknown}
+
+        def decode(some: Sequence[int]) -> str:
+            plain = [token for token in some if token not in special]
+            return str(self._target_vocabulary.backend_tokenizer.decode(plain, skip_special_tokens=False))
+
+        text = decode(ids)
+        pieces: list[Piece] = []
+        end, word = 0, -1
+        for count, token in enumerate(ids, 1):
+            if token in special:
+                pieces.append(self._special(token))
+                continue
+            start, end = end, max(end, len(decode(ids[:count]).rstrip("\ufffd")))
+            word += word < 0 or text[start:end][:1].isspace()
+            pieces.append(Piece(self._named(token), start, end, word, 0, token != unknown))
+        return text, pieces
+
+    def _start(self) -> int:
+        if self._writing.start is None:
+            raise ModelUnsupported(
+                f"The files of {quote_model(self.name)} name no token that a target begins with "
+                "(decoder_start_token_id).",
+                "Read the encoder alone, or choose another model.",
+            )
+        return self._writing.start
+
+    def _special(self, token: int) -> Piece:
+        return Piece(self._named(token), 0, 0, None, 0)
+
+    def _named(self, token: int) -> str:
+        return str(self._target_vocabulary.convert_ids_to_tokens(token) or f"<{token}>")
+
+    def pieces_of_source(self, text: str, pair: str = "") -> TextPieces:
+        """The pieces of a source. Raises as :meth:`encode`."""
+        return self._read(text, pair)
+
+    def through_encoder(self, ids: Sequence[int], make_tap: Callable[[torch.Tensor], Tap]) -> tuple[Weights, Tap]:
+        """One pass through the encoder: its weights, [layer, head, query, key], and the tap that recorded them."""
+        tap = make_tap(self._space(*self._encoder_shape, len(ids), len(ids)))
+        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            self._model.get_encoder()(input_ids=self._tokens(ids))
+        return tap.fetched(), tap
+
+    def through_decoder(
+        self, ids: Sequence[int], state: torch.Tensor, make_tap: Callable[[torch.Tensor], Tap]
+    ) -> tuple[Weights, Tap]:
+        """One pass through the decoder behind the encoder's last state, [1, n, d_model]: as :meth:`through_encoder`,
+        with two attentions per layer, [2 · layer, head, query, key], and room for the longer of the two texts."""
+        tap = make_tap(self._space(2 * self.layers, self.heads, len(ids), max(len(ids), state.shape[1])))
+        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            given = {"input_ids": self._tokens(ids), "encoder_hidden_states": state.to(self.device)}
+            self._model.get_decoder()(**given, use_cache=False)
+        return tap.fetched(), tap
+
+    # ---- the model --------------------------------------------------------------------------------------------------
+
+    def _weights(self, source: Sequence[int], target: Sequence[int], part: str) -> Weights:
+        """[layer, head, query, key] of one part, read-only."""
+        layers, heads = self._encoder_shape if part == ENCODER else (self.layers, self.heads)
+        queries, keys = (target if part != ENCODER else source), (target if part == DECODER else source)
+        tap = PartTap(self._space(layers, heads, len(queries), len(keys)), part, self._encoder_shape[0])
+        self._through_part(source, target, part, tap)
+        if tap.taken != layers:
+            raise layers_unseen(self.name, self.family, tap.taken, layers)
+        weights = tap.fetched()
+        weights.flags.writeable = False
+        return weights
+
+    def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+        """Record one part in ``tap``."""
+        with cores.pass_lock, torch.inference_mode(), capture.tapped(tap):
+            given = self._tokens(source)
+            if part == ENCODER:
+                self._model.get_encoder()(input_ids=given)
+            else:
+                self._model(input_ids=given, decoder_input_ids=self._tokens(target), use_cache=False)
+
+    def _prepare(self) -> None:
+        """Run once, so that a model that cannot be drawn is refused now and the first visitor does not wait."""
+        self.encode(_PROBE, part=ENCODER)
+        if self._writing.start is not None:
+            self.encode(_PROBE, target=_PROBE, part=CROSS)
+
+    @property
+    def refusal(self) -> tuple[str, str]:
+        """What is said, and what can be done, where one stack of layers is needed."""
+        return (
+            f"{quote_model(self.name)} is an encoder–decoder: its attention can be read, but this needs a model with "
+            "one stack of layers.",
+            "Choose a model such as BERT.",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """What only a model with one stack has is refused in words. Raises NeedsOneStack, AttributeError."""
+        if name.startswith("_") or not hasattr(Encoder, name):
+            raise AttributeError(f"EncoderDecoder has no {name}.")
+        raise NeedsOneStack(*self.refusal)
+
+
+AnyModel: TypeAlias = Encoder | EncoderDecoder
+
+
+def in_one_stack(model: AnyModel) -> Encoder:
+    """The same model. Raises NeedsOneStack for an encoder–decoder, SettingError for what is not a model."""
+    if isinstance(model, EncoderDecoder):
+        raise NeedsOneStack(*model.refusal)
+    check_kind(model, Encoder, *LOADED)
+    return model
+
+
+class PartTap(Tap):
+    """Records the attention of one part. The layers of the encoder come first, then, for each layer of the decoder, its
+    attention to the target and to the source."""
+
+    def __init__(self, weights: torch.Tensor, part: str, before: int) -> None:
+        super().__init__(weights)
+        self.taken = 0  # number of layers
+        first = {ENCODER: 0, DECODER: before, CROSS: before + 1}[part]
+        self._calls = (
+            range(first, first + len(weights)) if part == ENCODER else range(first, before + 2 * len(weights), 2)
+        )
+
+    def take(self, weights: torch.Tensor) -> None:
+        """Record the weights of the next attention, [1, head, query, key], if it belongs to the part."""
+        if self.seen in self._calls:
+            self.weights[self._calls.index(self.seen)].copy_(weights[0])
+            self.taken += 1
+        self.seen += 1
+
+    def end_if_last(self) -> None:
+        """Raise LastLayerSeen if all layers of the part were seen."""
+        if self.taken == len(self.weights):
+            raise LastLayerSeen
+
+
+def _one_of_parts(part: str) -> str:
+    """The same part. Raises SettingError for one that does not exist."""
+    if part not in PARTS:
+        raise SettingError(f"part is {shorten_value(part)!r}.", f"Choose one of {', '.join(PARTS)}.")
+    return part
+
+
+def _is_added(piece: Piece) -> bool:
+    """Whether the tokenizer added a piece; a typed piece has a span in the text."""
+    return piece.word is None and not piece.end

@@ -1,0 +1,142 @@
+"""A model by its name, with one stack of layers or with two."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from mha_viz.errors import ModelUnreachable, SettingError
+from mha_viz.model_names import quote_model, short_name
+from mha_viz.models.getting import budget, catalog, hub
+from mha_viz.models.getting.folder import look_at
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import AnyModel, EncoderDecoder, in_one_stack
+from mha_viz.models.reading.properties import DType, torch_device, torch_dtype
+from mha_viz.models.reading.unlisted import Unlisted, UnlistedEncoderDecoder
+from mha_viz.quotes import quoted
+from mha_viz.request import DTYPES, dtype_of
+
+__all__ = ["AnyModel", "ModelOrName", "as_measured", "from_folder", "load", "name_of", "one_stack"]
+
+MOST_CHARACTERS = 200  # characters
+KINDS: MappingProxyType[tuple[bool, bool], type[AnyModel]] = MappingProxyType(  # by two stacks, and weights only
+    {
+        (False, False): Encoder,
+        (False, True): Unlisted,
+        (True, False): EncoderDecoder,
+        (True, True): UnlistedEncoderDecoder,
+    }
+)
+
+
+ModelOrName: TypeAlias = str | os.PathLike[str] | AnyModel  # a path is that of a folder
+
+
+def name_of(model: ModelOrName) -> str:
+    """Return the name of a model; of a path, the absolute one, also of a folder that is named without "./"."""
+    if isinstance(model, os.PathLike):
+        return str(Path(model).expanduser().absolute())
+    return model.name if isinstance(model, Encoder | EncoderDecoder) else model
+
+
+def load(
+    model: str | os.PathLike[str],
+    device: str = "cpu",
+    *,
+    dtype: DType = DTYPES[0],
+    download: bool = True,
+    name: str = "",
+) -> AnyModel:
+    """Load a model; one that is not on this machine is downloaded first.
+
+    Args:
+        model: one that ``mha-viz models`` lists, an id of the Hugging Face Hub, or the path of a folder.
+        device: "cpu", "cuda" or one of several GPUs, "cuda:1".
+        dtype: the type of its weights and vectors: "float32", or "float16" or "bfloat16" (also ``torch.bfloat16``),
+            which take half the memory and change its numbers: readings name it with the revision. Attention is computed
+            in float32 in all of them.
+        download: False raises ModelUnreachable where the model would be downloaded.
+        name: what captions, files and reports call it; by default its id on the Hub, and for a folder what its
+            config.json says.
+
+    Returns the model. Raises ModelError's family, and SettingError for a device or a type that does not exist.
+
+    >>> half = mv.load("toy", dtype="bfloat16").encode("the dog saw the girl .")
+    >>> half.weights.dtype.name, half.revision.rpartition(" ")[2]
+    ('float32', 'bfloat16')
+    """
+    torch_device(device)
+    in_type = str(torch_dtype(dtype)).removeprefix("torch.")
+    check_display_name(name)
+    model = name_of(model)
+    with catalog.suggesting(model, f"Choose one of {', '.join(catalog.CATALOG)}"):
+        return _load(catalog.resolve(model), device, in_type, download, name)
+
+
+def check_display_name(name: str) -> None:
+    """Raise SettingError for a text that is no name to print."""
+    if not isinstance(name, str) or not name.isprintable() or len(name) > MOST_CHARACTERS:
+        problem = f"{quoted(str(name))} cannot be the name of a model."
+        raise SettingError(problem, f"Give one line of up to {MOST_CHARACTERS} characters.")
+
+
+def _load(model: catalog.Model, device: str, dtype: str, download: bool, display_name: str) -> AnyModel:
+    folder = hub.local_folder(model)
+    if folder is None and not download:
+        raise ModelUnreachable(
+            f"{quote_model(model.name)} is no longer on this machine.", "Choose it again, or choose another model."
+        )
+    folder = folder or hub.fetch(model)
+    hub.check_unchanged(folder, model)
+    revision = hub.BUNDLE_SHA256.get(model.path, "")[:12]
+    budget.record_use(folder)
+    more = {"device": device, "dtype": dtype, "display_name": display_name}
+    return from_folder(folder, name=model.name, revision=revision, **more)
+
+
+def from_folder(
+    folder: Path,
+    *,
+    name: str = "",
+    revision: str = "",
+    device: str = "cpu",
+    dtype: str = DTYPES[0],
+    display_name: str = "",
+) -> AnyModel:
+    """Load the model in a folder.
+
+    Args:
+        folder: with the weights, the tokenizer and config.json.
+        name: the name or the id by which the model can be looked up; by default that of the folder.
+        revision: which version of the weights; by default a digest of them.
+        device: as for :func:`load`.
+        dtype: as there.
+        display_name: as for :meth:`mha_viz.models.reading.loaded.LoadedModel.from_folder`.
+
+    Returns the model. Raises as that method.
+    """
+    facts = look_at(folder)
+    kind: type[AnyModel] = KINDS[bool(facts.parts), facts.weights_only]
+    return kind.from_folder(folder, name=name, revision=revision, device=device, dtype=dtype, display_name=display_name)
+
+
+def one_stack(model: ModelOrName, device: str = "cpu") -> Encoder:
+    """A model with one stack of layers, loaded if it is given by its name. Raises ModelUnsupported for an
+    encoder–decoder, ModelError's family."""
+    return in_one_stack(load(model, device) if isinstance(model, str | os.PathLike) else model)
+
+
+def as_measured(facts: Mapping[str, Any], model: ModelOrName | None = None, device: str = "cpu") -> Encoder:
+    """The model with which something was measured, loaded by its name in the same type unless ``model`` is given.
+    ``facts``: its "model" and "revision". Raises as :func:`one_stack`, and SettingError for a model in another type."""
+    named, dtype = facts["model"] if model is None else model, dtype_of(str(facts.get("revision", "")))
+    encoder = in_one_stack(load(named, device, dtype=dtype) if isinstance(named, str | os.PathLike) else named)
+    if encoder.dtype != dtype:
+        raise SettingError(
+            f"{short_name(encoder.name)} was loaded in {encoder.dtype}, and this was measured in {dtype}.",
+            f"Load it with dtype={dtype!r}.",
+        )
+    return encoder

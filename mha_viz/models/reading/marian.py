@@ -1,0 +1,112 @@
+"""The two tokenizers of a Marian model, from its files source.spm, target.spm and vocab.json.
+
+transformers reads them with a library that gives no character positions. Here the pieces and scores of the
+SentencePiece model become a tokenizer of the same kind as every other family's, in which the number of a piece is the
+one in vocab.json.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
+from tokenizers.models import Unigram
+from transformers import PreTrainedTokenizerFast
+
+from mha_viz.errors import ModelBroken, ModelUnsupported
+from mha_viz.model_names import quote_model
+from mha_viz.models.getting.pipeline import MAX_ADDED, MAX_ADDED_CHARACTERS, MAX_PIECE, fields
+
+FILES = ("source.spm", "target.spm", "vocab.json")
+UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
+_ORDINARY = (1, 4)  # types of pieces that stand for text: normal and user-defined
+_UNIGRAM = 1  # the type of a model whose pieces have probabilities
+_NOWHERE = "\uffff"  # occurs in no text: prefix for pieces that this side of the model never reads
+
+
+class _SentencePiece(NamedTuple):
+    """The content of an .spm file: the score of each piece that stands for text, and the character map applied
+    before."""
+
+    scores: dict[str, float]
+    characters: bytes
+
+
+def tokenizers(folder: Path, name: str) -> tuple[Any, Any]:
+    """The tokenizers of source and target. Raises ModelBroken for files that do not fit together, ModelUnsupported for
+    another kind of pieces."""
+    try:
+        numbers = _numbers((folder / FILES[2]).read_text("utf-8"))
+        source, target = (_made(_sentencepiece((folder / file).read_bytes()), numbers) for file in FILES[:2])
+    except (IndexError, KeyError, TypeError, ValueError, struct.error) as error:
+        raise ModelBroken(
+            f"{quote_model(name)}: {', '.join(FILES)} do not fit together, or one is damaged.", "Get the folder again."
+        ) from error
+    except NotImplementedError as error:
+        raise ModelUnsupported(
+            f"{quote_model(name)} has a SentencePiece model {error}.", "Choose another model."
+        ) from error
+    return source, target
+
+
+def _numbers(vocabulary: str) -> list[str]:
+    """The pieces in vocab.json in the order of their numbers, which are 0, 1, …"""
+    numbers = json.loads(vocabulary)
+    if not isinstance(numbers, dict) or set(numbers.values()) != set(range(len(numbers))):
+        raise ValueError("not a vocabulary")
+    if max(map(len, numbers)) > MAX_PIECE or not {UNKNOWN, END, PADDING} <= numbers.keys():
+        raise ValueError("odd pieces")
+    return sorted(numbers, key=lambda piece: int(numbers[piece]))
+
+
+def _sentencepiece(raw: bytes) -> _SentencePiece:
+    scores, characters = dict[str, float](), b""
+    for number, value in fields(raw):
+        if number == 1 and isinstance(value, bytes):
+            piece = dict(fields(value))
+            if piece.get(3, _ORDINARY[0]) in _ORDINARY:
+                scores[_bytes(piece[1]).decode()] = struct.unpack("<f", _bytes(piece[2]))[0]
+        elif number == 2 and isinstance(value, bytes) and dict(fields(value)).get(3, _UNIGRAM) != _UNIGRAM:
+            raise NotImplementedError("whose pieces have no probabilities")
+        elif number == 3 and isinstance(value, bytes):
+            characters = _bytes(dict(fields(value)).get(2, b""))
+    return _SentencePiece(scores, characters)
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError("a number in place of bytes")
+    return value
+
+
+def _made(model: _SentencePiece, numbers: list[str]) -> Any:
+    least = min(model.scores.values())
+    codes = [piece for piece in numbers if piece.startswith(">>") and piece.endswith("<<")]  # codes of target languages
+    if len(codes) > MAX_ADDED or sum(map(len, codes)) > MAX_ADDED_CHARACTERS:
+        raise NotImplementedError("with more codes than there are languages")
+    named = {UNKNOWN, END, PADDING, *codes}
+    vocabulary = [
+        (piece, model.scores[piece]) if piece in model.scores else (_NOWHERE * (piece not in named) + piece, least)
+        for piece in numbers
+    ]
+    made = Tokenizer(Unigram(vocabulary, unk_id=numbers.index(UNKNOWN), byte_fallback=False))
+    steps = [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]
+    mapped = [normalizers.Precompiled(model.characters)] if model.characters else []
+    made.normalizer = normalizers.Sequence([*mapped, *steps])
+    made.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    made.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    made.post_processor = processors.TemplateProcessing(
+        single=f"$A {END}", pair=f"$A $B {END}", special_tokens=[(END, numbers.index(END))]
+    )
+    made.add_special_tokens([AddedToken(code, normalized=False) for code in codes])
+    kind: Any = PreTrainedTokenizerFast
+    return kind(
+        tokenizer_object=made,
+        unk_token=UNKNOWN,
+        eos_token=END,
+        pad_token=PADDING,
+        model_input_names=["input_ids", "attention_mask"],
+    )

@@ -1,0 +1,143 @@
+"""A model as a graph in the ONNX format, whose output is its attention: for runtimes that have no PyTorch, such as a
+browser's."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from transformers import AutoModel
+
+from mha_viz.errors import ExportError, ModelUnsupported
+from mha_viz.model_names import quote_model
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.loaded import LoadedModel
+from mha_viz.models.reading.opening import reports_silenced
+from mha_viz.models.reading.tokenizer import Tokenizer
+from mha_viz.quotes import series
+from mha_viz.request import DTYPES
+
+FAMILIES = ("bert", "distilbert", "electra", "gpt2", "roberta")
+LARGEST = 2_000_000_000  # bytes of a graph in one file
+_HALVED = 1_024  # numbers from which on an array is stored in halves
+_EXPORTER = "torch.onnx._internal.exporter"
+
+
+class Graph(NamedTuple):
+    """A graph as bytes, from ``ids`` [1, n] to ``attention`` [layer, head, query, key]; and by how much the weights of
+    attention differ from those of the model at most, measured where its numbers are stored in halves."""
+
+    data: bytes
+    deviation: float
+
+
+class _Attention(torch.nn.Module):
+    """All weights of a model of transformers in one array."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.cat(self.model(input_ids=ids, output_attentions=True).attentions)
+
+
+def check(model: LoadedModel) -> Encoder:
+    """The model, if a graph of it can be written. Raises ModelUnsupported, and ExportError if it was not read from a
+    folder or the libraries are not installed."""
+    who = quote_model(model.name)
+    if not isinstance(model, Encoder) or model.family not in FAMILIES:
+        problem = f"{who} is of the family {model.family}, which cannot run in a web page."
+        raise ModelUnsupported(problem, f"These can: {series(FAMILIES)}.")
+    if model.dtype != DTYPES[0]:
+        problem = f"{who} was loaded in {model.dtype}, and a web page runs models in float32."
+        raise ModelUnsupported(problem, "Load it without dtype; half=True stores half as much.")
+    if model.folder is None:
+        raise ExportError(f"{who} was not read from a folder.", "Load it by its name or from its folder.")
+    if 4 * sum(weight.numel() for weight in model.module("").parameters()) > LARGEST:
+        raise ModelUnsupported(f"{who} has more than {LARGEST / 1e9:.0f} GB of weights.", "Choose a smaller model.")
+    try:
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        problem = "onnxscript is not installed. A page that runs a model in the browser needs it."
+        raise ExportError(problem, 'Install it, in a copy of the repository: pip install ".[live]".') from error
+    return model
+
+
+def graph(model: Encoder, half: bool = False, texts: Sequence[str] = ()) -> Graph:
+    """The graph of a model that :func:`check` accepts. ``half``: its large arrays are stored as float16, and the
+    deviation is measured on ``texts``. Raises ExportError for numbers that halves cannot hold."""
+    assert model.folder is not None
+    with _silence():
+        whole = AutoModel.from_pretrained(model.folder, attn_implementation="eager", dtype=torch.float32)
+        attention = _Attention(whole).eval()
+        deviation = _halve(attention, model, texts) if half else 0.0
+        pieces = torch.export.Dim("pieces", min=2, max=model.limit)
+        ids = torch.arange(min(4, model.limit))[None]
+        made = torch.onnx.export(
+            attention,
+            (ids,),
+            input_names=["ids"],
+            output_names=["attention"],
+            dynamic_shapes={"ids": {1: pieces}},
+            dynamo=True,
+            verbose=False,
+        )
+    assert made is not None
+    proto = made.model_proto
+    if half:
+        _store_halves(proto.graph)
+    return Graph(proto.SerializeToString(), deviation)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """The exporter warns of what it does not need."""
+    log = logging.getLogger(_EXPORTER)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with reports_silenced(), warnings.catch_warnings(), torch.inference_mode(False), torch.no_grad():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+def _halve(attention: _Attention, model: Encoder, texts: Sequence[str]) -> float:
+    """Round the weights to halves; the largest change of a weight of attention on the texts."""
+    tokenizer = Tokenizer(model.vocabulary, model.name, model.limit)
+    every = [torch.tensor([tokenizer.read(text).ids]) for text in texts]
+    whole = [attention(ids) for ids in every]
+    for weight in attention.parameters():
+        if weight.numel() >= _HALVED:
+            weight.copy_(weight.half().float())
+    changes = [float((attention(ids) - one).abs().max()) for ids, one in zip(every, whole, strict=True)]
+    deviation = max(changes, default=0.0)
+    if not np.isfinite(deviation):
+        raise ExportError(
+            f"{quote_model(model.name)} has numbers that half precision cannot represent.", "Leave --half out."
+        )
+    return deviation
+
+
+def _store_halves(graph: Any) -> None:
+    """Store large arrays as float16, each with a step that makes float32 of them again."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    casts = []
+    for array in graph.initializer:
+        values = numpy_helper.to_array(array)
+        if array.data_type != TensorProto.FLOAT or values.size < _HALVED:
+            continue
+        name = array.name
+        array.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
+        casts.append(helper.make_node("Cast", [f"{name}.half"], [name], to=TensorProto.FLOAT))
+    nodes = [*casts, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)

@@ -1,0 +1,259 @@
+"""From the files of a folder to a model and a tokenizer of transformers."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import EllipsisType
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from transformers import (
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from mha_viz import process
+from mha_viz.errors import ModelBroken, ModelUnsupported
+from mha_viz.model_names import quote_model
+from mha_viz.models.families import BY_HAND, ENCODER_DECODERS, FAMILIES, is_listed
+from mha_viz.models.getting import pipeline
+from mha_viz.models.getting.folder import MAX_CONFIG_BYTES, check_described, no_attention, read_object, weight_files
+from mha_viz.models.reading import capture, marian
+from mha_viz.models.reading.aligned import AlignedTokenizer
+from mha_viz.models.reading.rewritten import rewrite
+from mha_viz.models.transformers_parts import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    check_family,
+    eager_mask,
+    transformers_logging,
+)
+from mha_viz.quotes import quoted
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of a safetensors file. Indexing reads it, in its own type; once it is converted and dropped, the pages
+    of the file that were read for it are free again, while transformers keeps each file open until all are loaded."""
+
+    path: Path
+    name: str
+
+    def __getitem__(self, everything: EllipsisType) -> torch.Tensor:
+        """The tensor: stored[...]."""
+        with safe_open(self.path, "pt") as file:
+            tensor: torch.Tensor = file.get_tensor(self.name)
+        return tensor
+
+
+def of_other_type(files: Sequence[Path], dtype: torch.dtype) -> dict[str, Stored]:
+    """The tensors of all files by name, if one of them has numbers in another type than ``dtype``; otherwise none:
+    transformers then leaves them in the files, which the system reads where they are needed."""
+    stored: dict[str, Stored] = {}
+    is_other = False
+    for path in files:
+        with safe_open(path, "pt") as file:
+            for name in file.offset_keys():
+                is_other = is_other or file.get_slice(name).get_dtype() not in (_SHORT[dtype], *_WHOLE)
+                stored[name] = Stored(path, name)
+    return stored if is_other else {}
+
+
+_SHORT = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+_WHOLE = ("I64", "I32", "I16", "I8", "U8", "BOOL")  # positions and masks, which keep their type
+
+
+_UNUSED = ("pooler", "lm_head", "cls.")  # weights that attention does not need; they may be missing
+# The verbosity of transformers is global, so only one thread at a time changes it.
+_one_opening = threading.Lock()
+
+
+@contextmanager
+def reports_silenced() -> Iterator[None]:
+    """Silences transformers, because this module raises its own errors; afterwards transformers reports as much as
+    before. Raises SettingError if Python runs without docstrings."""
+    process.check_docstrings()
+    with _one_opening:
+        level = transformers_logging.get_verbosity()
+        bars = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            transformers_logging.set_verbosity(level)
+            if bars:
+                transformers_logging.enable_progress_bar()
+
+
+AttentionInterface.register(capture.NAME, capture.capture)
+AttentionMaskInterface.register(capture.NAME, eager_mask)
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+
+
+def open_folder(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
+    """Model and tokenizer with one stack of layers, as transformers reads them from the folder."""
+    config = _config(folder, name, MODEL_MAPPING)
+    text = getattr(config, "text_config", None) or config  # of a model that reads images or sound, too
+    if config.is_encoder_decoder:
+        raise ModelUnsupported(
+            f"{quote_model(name)} is an encoder–decoder ({config.model_type}) of a family that cannot be drawn.",
+            f"These can: {', '.join(ENCODER_DECODERS)}.",
+        )
+    _check_dtype(text.model_type, name, dtype)
+    tokenizer = _checked(AutoTokenizer.from_pretrained(folder, **_LOCAL), name)
+    _check_size(AutoModel, folder, config, name)
+    model, _ = _model(MODEL_MAPPING[type(config)], folder, config, name, dtype)
+    if text is not config:
+        inner = [one for one in model.modules() if isinstance(one, PreTrainedModel) and type(one.config) is type(text)]
+        if not inner or inner[0] is model:
+            raise ModelUnsupported(f"{quote_model(name)} has no model of its own for text.", BY_HAND)
+        model = inner[0]
+        model.set_attn_implementation(capture.implementation(text.model_type))
+    return simplified(model).eval(), tokenizer
+
+
+def tokenizer_of(folder: Path) -> Any:
+    """Return the tokenizer of a folder that was opened before."""
+    with reports_silenced():
+        return AutoTokenizer.from_pretrained(folder, **_LOCAL)
+
+
+def untrained(config: Any, dtype: torch.dtype) -> Any:
+    """Return a model with random weights, of the numbers of a config."""
+    named = config if isinstance(config, PreTrainedConfig) else AutoConfig.for_model(**vars(config))
+    model = AutoModel.from_config(  # type: ignore[no-untyped-call]
+        named, attn_implementation=capture.implementation(named.model_type), dtype=dtype
+    )
+    return simplified(model.eval())
+
+
+def _config(folder: Path, name: str, mapping: Any) -> Any:
+    """Return the config of a model that transformers has. Raises ModelUnsupported for others."""
+    try:
+        config = AutoConfig.from_pretrained(folder, **_LOCAL)
+    except ValueError as error:
+        if "model_type" not in str(error) and "model type" not in str(error):
+            raise
+        family = quoted(str(read_object(folder / "config.json", MAX_CONFIG_BYTES, name)["model_type"]))
+        problem = f"The installed transformers does not know the family {family} of {quote_model(name)}."
+        raise ModelUnsupported(problem, BY_HAND) from error
+    if type(config) not in mapping:
+        raise ModelUnsupported(
+            f"{quote_model(name)} ({config.model_type}) is not a model that reads text and returns attention.", BY_HAND
+        )
+    text = getattr(config, "text_config", None) or config
+    check_family(text.model_type)
+    parts = (text, getattr(text, "encoder", None), getattr(text, "decoder", None))
+    if not any(getattr(part, "num_attention_heads", 0) for part in parts):
+        raise no_attention(quote_model(name), text.model_type)
+    return config
+
+
+def _check_dtype(family: str, name: str, dtype: torch.dtype) -> None:
+    """Raise ModelUnsupported where weights are rounded in types other than float32."""
+    is_rounded = not is_listed(family) or (family in FAMILIES and FAMILIES[family].probabilities)
+    if is_rounded and dtype != torch.float32:
+        raise ModelUnsupported(
+            f"{quote_model(name)} can be read in float32 only: transformers rounds the weights of its family "
+            f"({family}) before they can be recorded.",
+            "Leave dtype out, or choose another model.",
+        )
+
+
+def _check_size(kind: Any, folder: Path, config: Any, name: str) -> None:
+    """Raise ModelBroken for a config of a family without a row that describes a larger model than the files hold."""
+    if is_listed(config.model_type):
+        return  # its numbers have names that were checked before
+    with torch.device("meta"):
+        model = kind.from_config(config)
+    described = sum(weights.numel() for weights in model.parameters())
+    check_described(described, folder, quote_model(name), 1)
+
+
+def open_two_stacks(folder: Path, name: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any, bool]:
+    """An encoder–decoder with its language-model head, the tokenizers of its source and of its target, and whether its
+    files contain everything that generation needs."""
+    config = _config(folder, name, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)
+    _check_dtype(config.model_type, name, dtype)
+    if not getattr(config, "share_encoder_decoder_embeddings", True):  # Marian
+        raise ModelUnsupported(
+            f"{quote_model(name)} has a vocabulary for each of its two languages, which cannot be read.",
+            "Choose another model.",
+        )
+    source, target = (_checked(tokenizer, name) for tokenizer in _two_tokenizers(folder, config, name))
+    _check_size(AutoModelForSeq2SeqLM, folder, config, name)
+    model, missing = _model(AutoModelForSeq2SeqLM, folder, config, name, dtype)
+    return model.eval(), source, target, not missing
+
+
+def _two_tokenizers(folder: Path, config: Any, name: str) -> tuple[Any, Any]:
+    """The tokenizers of source and target, which can be in two languages."""
+    if config.model_type == "marian":
+        if all((folder / file).is_file() for file in marian.FILES):
+            return marian.tokenizers(folder, name)
+        source = PreTrainedTokenizerFast.from_pretrained(folder, **_LOCAL)
+    else:
+        source = AutoTokenizer.from_pretrained(folder, **_LOCAL)
+    target = copy.deepcopy(source)
+    if hasattr(target, "_switch_to_target_mode"):  # mBART puts a language code around a text
+        target._switch_to_target_mode()
+    return source, target
+
+
+def _checked(tokenizer: Any, name: str) -> Any:
+    if not tokenizer.is_fast:
+        tokenizer.backend_tokenizer = AlignedTokenizer(tokenizer, name)
+        tokenizer.backend_tokenizer.check()
+        return tokenizer
+    backend = tokenizer.backend_tokenizer  # as built from all its files
+    steps = {section: getattr(backend, section) for section in pipeline.SECTIONS}
+    pipeline.check_steps({k: json.loads(step.__getstate__()) for k, step in steps.items() if step}, quote_model(name))
+    return tokenizer
+
+
+def _model(kind: Any, folder: Path, config: Any, name: str, dtype: torch.dtype) -> tuple[Any, list[str]]:
+    """A model, and which weights that attention does not need are missing."""
+    stored = {} if kind is AutoModelForSeq2SeqLM else of_other_type(weight_files(folder, quote_model(name)), dtype)
+    source: dict[str, Any] = {"state_dict": stored} if stored else {"use_safetensors": True}
+    model, report = kind.from_pretrained(
+        None if stored else folder,
+        config=config,
+        attn_implementation=capture.implementation(config.model_type),
+        dtype=dtype,
+        **source,
+        output_loading_info=True,
+        **_LOCAL,
+    )
+    missing = sorted(k for k in report["missing_keys"] if not any(u in k for u in _UNUSED))
+    if missing:
+        raise ModelBroken(
+            f"{quote_model(name)} lacks {len(missing)} of its weights, {missing[0]} among them.", "Download it again."
+        )
+    return model, sorted(report["missing_keys"])
+
+
+def simplified(model: Any) -> Any:
+    """A model without the parts that attention does not need, with weights that a tap can read for all token pairs."""
+    if "add_pooling_layer" in inspect.signature(type(model).__init__).parameters:
+        model.pooler = None
+    if hasattr(model, "set_attention_type"):  # BigBird does this by itself up to its limit in piece_limit
+        model.set_attention_type("original_full")
+    if model.dtype != model.config.dtype:  # transformers leaves some of XLNet's weights in float32
+        model.to(model.config.dtype)
+    return rewrite(model)

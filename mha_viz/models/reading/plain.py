@@ -1,0 +1,119 @@
+"""A plain BERT or GPT-2 from its files alone, so that a process that needs nothing else does not import transformers
+(3 s)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import safe_open
+
+from mha_viz.models.getting.folder import MAX_CONFIG_BYTES, read_object, weight_files
+from mha_viz.models.reading import linear
+from mha_viz.models.reading.bert import Bert
+from mha_viz.models.reading.gpt2 import Gpt2
+from mha_viz.models.reading.vocabulary import Vocabulary, vocabulary_of
+
+__all__ = ["open_plain"]
+
+
+class _Kind(NamedTuple):
+    """A family that is opened here.
+
+    ``prefix``: of the weights of a model with a head. ``sizes``: the numbers that its config states; width and heads
+    are the second and the fourth of them. ``eps``: of its norms, with the number where the config states none.
+    ``usual``: what transformers assumes; a config with another value is not opened here. ``other_names``: by which
+    transformers calls sizes.
+    """
+
+    model: Callable[[Any], Bert | Gpt2]
+    prefix: str
+    sizes: tuple[str, ...]
+    eps: tuple[str, float]
+    usual: Mapping[str, Any]
+    other_names: Mapping[str, str] = MappingProxyType({})
+
+
+_USUAL = MappingProxyType({"is_encoder_decoder": False, "add_cross_attention": False})
+_KINDS: Mapping[str, _Kind] = MappingProxyType(
+    {
+        "bert": _Kind(
+            Bert,
+            "bert.",
+            (
+                *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
+                *("intermediate_size", "max_position_embeddings", "type_vocab_size"),
+            ),
+            ("layer_norm_eps", 1e-12),
+            {"hidden_act": "gelu", "is_decoder": False, "chunk_size_feed_forward": 0}
+            | {"position_embedding_type": "absolute"},
+        ),
+        "gpt2": _Kind(
+            Gpt2,
+            "transformer.",
+            ("vocab_size", "n_embd", "n_layer", "n_head", "n_positions"),
+            ("layer_norm_epsilon", 1e-5),
+            {"activation_function": "gelu_new", "scale_attn_weights": True, "reorder_and_upcast_attn": False}
+            | {"scale_attn_by_inverse_layer_idx": False},
+            {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
+            | {"max_position_embeddings": "n_positions"},
+        ),
+    }
+)
+_UNUSUAL = ("text_config", "pruned_heads", "embedding_size", "quantization_config", "layer_types")
+
+
+def open_plain(folder: Path, name: str) -> tuple[Bert | Gpt2, Vocabulary] | None:
+    """Return model and tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`; None where
+    transformers has to open it: another family, or files that say anything beyond what is looked at here."""
+    stated = read_object(folder / "config.json", MAX_CONFIG_BYTES, name)
+    kind = _KINDS.get(stated["model_type"])
+    config = None if kind is None or not linear.available() else _config(kind, stated)
+    vocabulary = None if config is None else vocabulary_of(folder, name)
+    model = None if kind is None or vocabulary is None else _filled(folder, name, kind, config)
+    return None if vocabulary is None or model is None else (model, vocabulary)
+
+
+def _config(kind: _Kind, stated: Mapping[str, Any]) -> Any:
+    """Return the config by the names of transformers; None if its numbers are incomplete, or a setting is unusual."""
+    usual, (eps, least) = {**_USUAL, **kind.usual}, kind.eps
+    values = {eps: least, **usual, **stated}
+    sizes: list[Any] = [values.get(name) for name in kind.sizes]
+    if any(type(size) is not int or size < 1 for size in sizes) or type(values[eps]) is not float:
+        return None
+    vocabulary, width, _, heads, *_ = sizes
+    pad, inner = values.get("pad_token_id", 0), values.get("n_inner")
+    is_usual = (
+        all(values[name] == value for name, value in usual.items())
+        and not stated.keys() & {*_UNUSUAL, *kind.other_names}
+        and width % heads == 0
+        and (pad is None or (type(pad) is int and 0 <= pad < vocabulary))
+        and (inner is None or (type(inner) is int and inner > 0))
+    )
+    names = {theirs: values[name] for theirs, name in kind.other_names.items()}
+    return SimpleNamespace(**values, **names) if is_usual else None
+
+
+def _filled(folder: Path, name: str, kind: _Kind, config: Any) -> Bert | Gpt2 | None:
+    """Return the model with its weights; None if they are not all there by their names, in float32 and in their
+    shapes."""
+    model = kind.model(config)
+    shapes = {key: list(weight.shape) for key, weight in model.state_dict().items()}
+    weights: dict[str, torch.Tensor] = {}
+    for path in weight_files(folder, name):
+        with safe_open(path, "pt") as file:
+            for key in file.offset_keys():
+                short = key.removeprefix(kind.prefix)
+                if short not in shapes:
+                    continue
+                stored = file.get_slice(key)
+                if short in weights or stored.get_dtype() != "F32" or stored.get_shape() != shapes[short]:
+                    return None
+                weights[short] = file.get_tensor(key)
+    if weights.keys() != shapes.keys():
+        return None
+    model.load_state_dict(weights, assign=True)
+    return model.eval()

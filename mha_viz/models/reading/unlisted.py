@@ -1,0 +1,195 @@
+"""Models of families without a row (:mod:`mha_viz.models.families`): of these, only the attention weights are
+read, as transformers itself returns them (``output_attentions=True``, its eager attention)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from mha_viz.attention import Attention, Weights
+from mha_viz.attention.foreign_arrays import add_sink
+from mha_viz.attention.steps import REST_AS_SINK, WEIGHTS_ONLY, Step, step_of_layers
+from mha_viz.attention.tensors import read_only
+from mha_viz.errors import MhaVizError, ModelUnsupported, ShapeError
+from mha_viz.model_names import quote_model
+from mha_viz.models.families import BY_HAND, attends, no_shares, weights_only
+from mha_viz.models.reading import cores
+from mha_viz.models.reading.capture import Tap
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.models.reading.encoder_decoder import EncoderDecoder, PartTap
+from mha_viz.process import lacks_memory
+from mha_viz.quotes import MOST_QUOTED
+from mha_viz.request import CROSS, DECODER, ENCODER
+from mha_viz.text import TokenizedText
+
+_SOME = torch.tensor([[0, 1] * 16])  # tokens that every vocabulary has, as many as models need that shorten a text
+_OF_A_TEXT = re.compile(r"_(ids|mask|embeds|position|values|states|outputs)$|^labels$|^logits_to_keep$")
+_FIELDS = {ENCODER: "encoder_attentions", DECODER: "decoder_attentions", CROSS: "cross_attentions"}
+
+
+class Unlisted(Encoder):
+    """A model with one stack of layers, of which only the weights are read."""
+
+    otherwise: ClassVar = BY_HAND
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, revision: str, device: str = "cpu") -> None:
+        super().__init__(model, tokenizer, name, revision, device)
+        self.layer_numbers = _attending(model.config)
+        self.has_sinks = any(path.endswith(".sinks") for path, _ in model.named_parameters())
+        self.how = (WEIGHTS_ONLY, *step_of_layers(self.layer_numbers), *[REST_AS_SINK] * self.has_sinks)
+
+    @classmethod
+    def _shape(cls, model: Any, tokenizer: Any, name: str) -> tuple[int, int]:
+        """As transformers returns them. Raises ModelUnsupported where it returns none, or a layer is missing."""
+        outputs, expected = _outputs(model, model, name, _SOME), _attending(model.config)
+        maps = _maps(outputs, "attentions", name, (_SOME.shape[1],) * 2, expected)
+        if len(maps) != len(expected):
+            raise ModelUnsupported(
+                f"Of the {len(expected)} layers of {quote_model(name)} that have attention, transformers returns "
+                f"{len(maps)}.",
+                BY_HAND,
+            )
+        return len(maps), maps[0].shape[1]
+
+    def _pass(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]], tap: Tap) -> torch.Tensor:
+        """As :meth:`Encoder._pass`. Raises ModelUnsupported for a tap that needs more than weights."""
+        if not tap.only_weights or type(tap).attends is not Tap.attends:
+            raise weights_only(self.family)
+        more = {"token_type_ids": torch.tensor(types, device=self.device)} if self._typed else {}
+        with cores.pass_lock:
+            outputs = _outputs(self._model, self._model, self.name, self._tokens(*ids), **more)
+        for weights in _maps(outputs, "attentions", self.name, (len(ids[0]),) * 2, self.layer_numbers):
+            tap.take(weights)
+        states: torch.Tensor = outputs.last_hidden_state
+        return states.float()
+
+    def reading(self, text: TokenizedText, weights: Weights, made: tuple[Step, ...] = ()) -> Attention:
+        """As :meth:`Encoder.reading`; of a model with learned sinks, with their share as the last column, which is what
+        transformers leaves out of each row."""
+        if not self.has_sinks:
+            return super().reading(text, weights, made)
+        left = np.maximum(1 - weights.sum(axis=3, keepdims=True), 0)
+        whole = read_only(np.concatenate([weights, left], axis=3))
+        return Attention(self.name, self.revision, text, whole, made=made, keys=add_sink(text))
+
+    def _prepare(self) -> None:
+        """Run once, so that a model that cannot be drawn is refused now; whether it is causal is seen."""
+        weights = self._first_weights()
+        self.causal = not np.triu(weights[..., : weights.shape[2]], 1).any()
+
+
+class UnlistedEncoderDecoder(EncoderDecoder):
+    """A model with two stacks, of which only the weights are read."""
+
+    how: ClassVar[tuple[Step, ...]] = (WEIGHTS_ONLY,)
+    otherwise: ClassVar = BY_HAND
+
+    @classmethod
+    def _shapes(cls, model: Any, name: str) -> list[tuple[int, int]]:
+        """As transformers returns them. Raises ModelUnsupported where it returns none, or stacks that do not fit."""
+        outputs, axes = _outputs(model, model, name, _SOME, decoder_input_ids=_SOME), (_SOME.shape[1],) * 2
+        encoder, decoder, cross = (
+            (len(maps), maps[0].shape[1]) for maps in (_maps(outputs, f, name, axes) for f in _FIELDS.values())
+        )
+        if decoder != cross:
+            raise ModelUnsupported(
+                f"The decoder of {quote_model(name)} attends to the target in {decoder[0]} layers and to the source in "
+                f"{cross[0]}.",
+                BY_HAND,
+            )
+        return [encoder, decoder]
+
+    def _prepare(self) -> None:
+        """Prepare as :meth:`EncoderDecoder._prepare`. Raises ModelUnsupported for rows that do not sum to 1."""
+        try:
+            super()._prepare()
+        except ShapeError as error:
+            raise no_shares(self.name, error, self.otherwise) from error
+
+    def _through_part(self, source: Sequence[int], target: Sequence[int], part: str, tap: PartTap) -> None:
+        with cores.pass_lock:
+            if part == ENCODER:
+                outputs, field = (
+                    _outputs(self._model, self._model.get_encoder(), self.name, self._tokens(source)),
+                    "attentions",
+                )
+            else:
+                more = {"decoder_input_ids": self._tokens(target)}
+                outputs, field = (
+                    _outputs(self._model, self._model, self.name, self._tokens(source), **more),
+                    _FIELDS[part],
+                )
+        axes = (len(source),) * 2 if part == ENCODER else (len(target), len(source if part == CROSS else target))
+        maps = _maps(outputs, field, self.name, axes)
+        for slot, weights in zip(tap.weights, maps, strict=True):
+            slot.copy_(weights[0])
+        tap.taken = len(maps)
+
+
+def _outputs(model: Any, part: Any, name: str, ids: torch.Tensor, **more: Any) -> Any:
+    """Return what a part of a model puts out for texts without padding. Raises ModelUnsupported with what stops it."""
+    accepts = inspect.signature(part.forward).parameters
+    if "input_ids" not in accepts:
+        raise ModelUnsupported(f"{quote_model(name)} reads no text.", "Choose a model that reads text.")
+    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False} | more
+    is_open = any(kind.kind is kind.VAR_KEYWORD for kind in accepts.values())
+    given = {argument: value for argument, value in given.items() if argument in accepts or is_open}
+    with _in_words(name, accepts), torch.inference_mode():
+        return part(
+            **{k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in given.items()},
+            output_attentions=True,
+        )
+
+
+@contextmanager
+def _in_words(name: str, accepts: Mapping[str, inspect.Parameter]) -> Iterator[None]:
+    """Turn an error of a model's own code into ModelUnsupported, with what the model ``accepts`` besides a text."""
+    try:
+        yield
+    except MhaVizError:
+        raise
+    except Exception as error:
+        if lacks_memory(error):
+            raise
+        tensors = (each for each, kind in accepts.items() if "Tensor" in str(kind.annotation))
+        more = [each for each in tensors if not _OF_A_TEXT.search(each)]
+        words = " ".join(str(error).split()) or type(error).__name__
+        why = f"its family also reads {', '.join(more)}" if more else f"it stops with “{words[:MOST_QUOTED]}”"
+        problem = f"transformers cannot run {quote_model(name)} on the tokens of a text alone: {why}."
+        raise ModelUnsupported(problem, BY_HAND) from error
+
+
+def _maps(
+    outputs: Any, field: str, name: str, axes: tuple[int, int], numbers: Sequence[int] = ()
+) -> list[torch.Tensor]:
+    """Return [sentence, head, query, key] of every layer that has weights; of all layers, those with these ``numbers``.
+    Raises ModelUnsupported unless there are some, with a weight for each pair of so many queries and keys (``axes``).
+    """
+    given = getattr(outputs, field, None) or ()
+    layers = [given[number] for number in numbers] if numbers and len(given) > numbers[-1] else given
+    maps = [layer for layer in layers if layer is not None]
+    if not maps or any(not isinstance(layer, torch.Tensor) or layer.dim() != 4 for layer in maps):
+        raise ModelUnsupported(f"transformers returns no attention weights of {quote_model(name)}.", BY_HAND)
+    shapes = {tuple(layer.shape[1:]) for layer in maps}
+    others = sorted(each for each in shapes if each[1:] != axes)
+    if others or len(shapes) > 1:
+        why = "not one for each pair of these, as where a family reads in windows or at several lengths"
+        raise ModelUnsupported(
+            f"For {axes[0]} queries and {axes[1]} keys transformers returns weights of {quote_model(name)} with axes "
+            f"{', '.join(map(str, others or sorted(shapes)))}: {why if others else 'its layers have other heads'}.",
+            BY_HAND,
+        )
+    return maps
+
+
+def _attending(config: Any) -> tuple[int, ...]:
+    """Return the numbers of the layers that should have weights: of a hybrid, not those that only mix tokens in another
+    way."""
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
+    return tuple(number for number, kind in enumerate(kinds) if attends(kind))

@@ -1,0 +1,142 @@
+"""The tokenizer of a BERT or a GPT-2 from its files alone, where these describe the one that transformers builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from mha_viz.models.getting.folder import MAX_TOKENIZER_BYTES, read_object
+
+# By the classes that transformers builds; the first kind of them makes its tokenizer anew of the vocabulary.
+_BUILT = ("BertTokenizer", "BertTokenizerFast")
+_READ = ("TokenizersBackend",)
+_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order of transformers
+_DEFAULTS = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
+_UNREAD = {  # entries of tokenizer_config.json that change nothing here
+    *("backend", "clean_up_tokenization_spaces", "do_basic_tokenize", "is_local", "local_files_only"),
+    *("max_length", "model_max_length", "name_or_path", "padding_side", "special_tokens_map_file", "stride"),
+    *("tokenizer_class", "truncation_side", "truncation_strategy"),
+}
+_READ_ENTRIES = {"do_lower_case", "strip_accents", "tokenize_chinese_chars", "added_tokens_decoder"}
+_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+
+
+class Vocabulary:
+    """A tokenizer with the names that transformers gives it. What is not here is asked of the tokenizer of transformers
+    for the same folder, which is opened then."""
+
+    is_fast = True
+
+    def __init__(self, folder: Path, backend: Tokenizer, tokens: Mapping[str, str], limit: int, is_typed: bool) -> None:
+        """Take ``tokens``: the special ones, by role; ``limit``: the most pieces of a text; ``is_typed``: whether a
+        model is given the types of the pieces."""
+        self._folder = folder
+        self.backend_tokenizer = backend
+        self.model_max_length = limit
+        self.model_input_names = ["input_ids", *["token_type_ids"] * is_typed, "attention_mask"]
+        numbers = {role: backend.token_to_id(tokens[role]) if role in tokens else None for role in _ROLES}
+        self.all_special_ids = list(dict.fromkeys(n for n in numbers.values() if n is not None))
+        self.bos_token_id, self.eos_token_id = numbers["bos"], numbers["eos"]
+        self.cls_token_id, self.sep_token_id = numbers["cls"], numbers["sep"]
+        self.mask_token_id, self.unk_token_id = numbers["mask"], numbers["unk"]
+        self.mask_token = tokens.get("mask")
+
+    @cached_property
+    def _whole(self) -> Any:
+        from mha_viz.models.reading.opening import tokenizer_of  # imports transformers: 3 s
+
+        return tokenizer_of(self._folder)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by copy and pickle of an object without attributes
+            raise AttributeError(name)
+        return getattr(self._whole, name)
+
+    def __call__(self, *texts: Any, **options: Any) -> Any:
+        """Call the tokenizer of transformers."""
+        return self._whole(*texts, **options)
+
+    def __len__(self) -> int:
+        return self.backend_tokenizer.get_vocab_size()
+
+
+def vocabulary_of(folder: Path, name: str) -> Vocabulary | None:
+    """Return the tokenizer of a folder that passed :func:`mha_viz.models.getting.folder.look_at`; None if its files say
+    anything beyond what is looked at here."""
+    paths = [folder / file for file in ("tokenizer.json", "tokenizer_config.json")]
+    if not all(path.is_file() for path in paths) or (folder / "added_tokens.json").exists():
+        return None
+    written, settings = (read_object(path, MAX_TOKENIZER_BYTES, name) for path in paths)
+    kind, limit = settings.get("tokenizer_class"), settings.get("model_max_length")
+    tokens = _tokens(folder, name, settings, kind in _BUILT)
+    if kind not in (*_BUILT, *_READ) or type(limit) is not int or tokens is None:
+        return None
+    if not _is_plain(written, tokens, settings) or (kind in _BUILT and not _is_as_built(written, tokens, settings)):
+        return None
+    return Vocabulary(folder, Tokenizer.from_file(str(paths[0])), tokens, limit, kind in _BUILT)
+
+
+def _tokens(folder: Path, name: str, settings: Mapping[str, Any], has_defaults: bool) -> dict[str, str] | None:
+    """Return the special tokens by role; None for other settings than those that are looked at."""
+    stated = {f"{role}_token": settings.get(f"{role}_token") for role in _ROLES}
+    others = {key for key in settings if settings[key] not in (None, [], {})}
+    if others - stated.keys() - _UNREAD - _READ_ENTRIES:
+        return None
+    given = {key.removesuffix("_token"): value for key, value in stated.items() if value is not None}
+    tokens = (_DEFAULTS if has_defaults else {}) | given
+    if (folder / "special_tokens_map.json").is_file():
+        mapped = read_object(folder / "special_tokens_map.json", MAX_TOKENIZER_BYTES, name)
+        if any(tokens.get(key.removesuffix("_token")) != value for key, value in mapped.items()):
+            return None
+    return tokens if all(isinstance(token, str) for token in tokens.values()) else None
+
+
+def _is_plain(written: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
+    """Tell whether the special tokens, and no others, stand in the vocabulary and are added as such."""
+    added, vocabulary = written.get("added_tokens"), written["model"].get("vocab")
+    if not isinstance(added, list) or not isinstance(vocabulary, dict):
+        return False
+    listed = {token["content"]: token for token in added}
+    stated = {str(token["id"]): {k: token[k] for k in token if k != "id"} for token in added}
+    return (
+        {*listed} == {*tokens.values()}
+        and all(token == _FLAGS | {"id": vocabulary.get(each), "content": each} for each, token in listed.items())
+        and settings.get("added_tokens_decoder", stated) == stated
+    )
+
+
+def _is_as_built(written: Mapping[str, Any], tokens: Mapping[str, str], settings: Mapping[str, Any]) -> bool:
+    """Tell whether a file describes what transformers builds of its vocabulary."""
+    model = {key: value for key, value in written["model"].items() if key != "vocab"}
+    cls, sep, vocabulary = tokens["cls"], tokens["sep"], written["model"]["vocab"]
+    ends = {token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]} for token in (cls, sep)}
+    first: list[Any] = [_special(cls, 0), {"Sequence": {"id": "A", "type_id": 0}}, _special(sep, 0)]
+    second: list[Any] = [{"Sequence": {"id": "B", "type_id": 1}}, _special(sep, 1)]
+    return (
+        model
+        == {
+            "type": "WordPiece",
+            "unk_token": tokens["unk"],
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+        }
+        and written.get("normalizer")
+        == {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": settings.get("tokenize_chinese_chars", True),
+            "strip_accents": settings.get("strip_accents"),
+            "lowercase": settings.get("do_lower_case", True),
+        }
+        and written.get("pre_tokenizer") == {"type": "BertPreTokenizer"}
+        and written.get("post_processor")
+        == {"type": "TemplateProcessing", "single": first, "pair": first + second, "special_tokens": ends}
+    )
+
+
+def _special(token: str, segment: int) -> dict[str, Any]:
+    return {"SpecialToken": {"id": token, "type_id": segment}}

@@ -1,0 +1,35 @@
+"""The worth of the roles of a profile: on other corpora, in other runs, against chance, and with their heads off.
+
+>>> import mha_viz as mv
+>>> mv.roles.report(mv.load_profile("minilm"), kinds="syntax").table["role"].unique().tolist()
+['syntax']
+"""
+
+from mha_viz.analysis.matching import in_runs
+from mha_viz.analysis.replication import replicate
+from mha_viz.analysis.shipped import establish
+from mha_viz.figures.words.report import report
+from mha_viz.study.chance import permutation_test
+from mha_viz.study.link_groups import group_links
+from mha_viz.study.matching import match_heads
+from mha_viz.study.paired import compare_heads
+from mha_viz.study.paired import compare_roles as compare
+from mha_viz.study.search import search_links
+from mha_viz.study.several import profile_all, side_by_side
+from mha_viz.study.used_roles import ablate_roles as ablate
+
+__all__ = [
+    "ablate",
+    "compare",
+    "compare_heads",
+    "establish",
+    "group_links",
+    "in_runs",
+    "match_heads",
+    "permutation_test",
+    "profile_all",
+    "replicate",
+    "report",
+    "search_links",
+    "side_by_side",
+]

@@ -1,0 +1,137 @@
+"""Cases over a corpus, measured by the workers of a cluster: the same in the same order as in one process, sums up to
+rounding.
+
+The cases of each part are stored under a digest of everything they depend on. Unless they depend on the numbers of
+their sentences, that does not include the part's place in the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mha_viz.analysis.syntax import Relations
+from mha_viz.corpus.limits import count_every
+from mha_viz.corpus.treebank import Corpus, Sentence
+from mha_viz.models.reading.encoder import Encoder
+from mha_viz.study.cases import CaseKind, Cases, RunHere, read_cases
+from mha_viz.study.cluster import tasks
+from mha_viz.study.cluster.engine import OnCluster, Reporter, warn_unsaved
+from mha_viz.study.cluster.layout import Layout, Part, corpus_of
+from mha_viz.study.run import Progress
+
+
+class CasesOfPart(NamedTuple):
+    """The cases of a part of a corpus, as a measure; they are stored with the places of their sentences in the part,
+    without documents."""
+
+    kind: CaseKind
+
+    def sentences(self, part: Part) -> int:
+        """How many sentences of the part are read."""
+        return count_every(self.kind.step, part.sentences, part.first)
+
+    def depends_on(self, part: Part) -> list[object]:
+        """Only where cases depend on the numbers of their sentences, or not all are read, on those before the part."""
+        version, *settings = self.kind.definition(part.first % self.kind.step)
+        return [version, part.shard.digest, part.kind, settings, part.first if self.kind.is_placed else None]
+
+    def measured(self, model: tasks.WorkerModel, part: Part) -> Cases:
+        """The cases of a part as if it were the whole corpus."""
+        run = RunHere(tasks.encoder_of(model), corpus_of(part), self.kind, first=part.first)
+        for _ in run.reports():
+            pass
+        return replace(run.cases, units=[("", number - part.first) for _, number in run.cases.units])
+
+    def read(self, path: Path, key: str) -> Cases | None:
+        """As :func:`mha_viz.study.cases.read_cases`."""
+        return read_cases(path, key)
+
+
+def measure(task: tasks.PartTask) -> Cases:
+    """The cases of a part under the documents and numbers that their sentences have in the corpus. Raises the errors of
+    its measure."""
+    cases, part = tasks.measure(task), task.part
+    assert isinstance(cases, Cases)
+    documents = documents_of(part)
+    return replace(cases, units=[(documents[place], part.first + place) for _, place in cases.units])
+
+
+def documents_of(part: Part) -> list[str]:
+    """Return the document of each sentence of a part."""
+    return [name for name, count in part.documents for _ in range(count)]
+
+
+class RunOnCluster:
+    """A measurement by the workers of a cluster: ``cases`` of the parts that came back so far, in order. The cases of
+    parts are stored in ``folder``, from which later measurements read them."""
+
+    def __init__(
+        self, cluster: OnCluster, encoder: Encoder, layout: Layout, kind: CaseKind, folder: Path | None = None
+    ) -> None:
+        self._cluster, self._encoder, self._layout = cluster, encoder, layout
+        self._kind, self._folder, self.cases = kind, folder, Cases()
+
+    def reports(self) -> Generator[Progress, None, None]:
+        """Add one part after the other. Raises ClusterError, and the errors of the tasks."""
+        self._cluster.folder, of_part = self._folder, CasesOfPart(self._kind)
+        parts = [part for part in self._layout.parts if of_part.sentences(part)]
+        todo = self._cluster.tasks_of(self._encoder, parts, of_part)
+        reporter = Reporter(sum(map(of_part.sentences, parts)))
+        for arrival in self._cluster.arrivals(measure, [(task,) for task in todo]):
+            for cases in arrival.due:
+                self.cases.add(cases)
+                self.cases = self._kind.reduced(self.cases)
+            yield self._cluster.reported(reporter, arrival.future, of_part.sentences(parts[arrival.place]))
+        warn_unsaved(self.cases.unsaved)
+
+    def forget(self) -> None:
+        """Keep the files of parts, which later measurements read."""
+
+
+@dataclass(frozen=True)
+class ReadByWorkers:
+    """A corpus that the workers of a cluster read; see :class:`mha_viz.study.cases.Readable`."""
+
+    cluster: OnCluster
+    layout: Layout
+    corpus: Corpus
+
+    @classmethod
+    def of(cls, cluster: OnCluster, source: Any) -> ReadByWorkers:
+        """Return the corpus that ``source`` names, or that is laid out. Raises CorpusError and ClusterError."""
+        layout = source if isinstance(source, Layout) else cluster.open(source)
+        return cls(cluster, layout, layout.corpus)
+
+    @property
+    def count(self) -> int:
+        """How many sentences there are."""
+        return self.layout.sentences
+
+    @property
+    def documents(self) -> list[str]:
+        """The document of each sentence."""
+        return [document for part in self.layout.parts for document in documents_of(part)]
+
+    @property
+    def relations(self) -> Relations:
+        """The labels that it has."""
+        return self.layout.relations
+
+    def sentences(self, numbers: Sequence[int]) -> list[Sentence]:
+        """Return the sentences with these numbers, which workers read."""
+        return [*self.cluster.sentences(self.layout, [(number, number) for number in numbers])]
+
+    def run(self, encoder: Encoder, kind: CaseKind, folder: Path | None = None) -> RunOnCluster:
+        """Return a measurement by the workers."""
+        return RunOnCluster(self.cluster, encoder, self.layout, kind, folder)
+
+    def open(self, source: Any) -> ReadByWorkers:
+        """Another corpus that they read."""
+        return self.of(self.cluster, source)
+
+    def named(self, name: str) -> ReadByWorkers:
+        """Return the corpus under another name."""
+        return replace(self, corpus=replace(self.corpus, name=name))

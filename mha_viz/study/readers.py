@@ -1,0 +1,21 @@
+"""Who reads a corpus whose cases are measured: this process, or the workers of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mha_viz.study.cases import Readable, ReadHere
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def readable(source: Any, client: Client | None = None) -> Readable:
+    """Return the corpus that ``source`` names, which the workers of this Dask client read or, without one, this
+    process. Raises CorpusError and ClusterError."""
+    if client is None:
+        return ReadHere.of(source)
+    from mha_viz.study.cluster.cases import ReadByWorkers  # without Dask, this process measures
+    from mha_viz.study.cluster.engine import OnCluster
+
+    return ReadByWorkers.of(OnCluster(client), source)

@@ -92,7 +92,8 @@ export class Overview {
     const { unit, special, side, scale } = stage.view;
     const style = getComputedStyle(this.#gridBox);
     const width = this.#gridBox.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    const usual = this.#isWide ? Math.max(230, window.innerHeight - 310) : 10000;
+    // Of the window, without what stands above: the sentence, a line on what is unusual, the heading.
+    const usual = this.#isWide ? Math.max(230, window.innerHeight - 330) : 10000;
     const height = look.letters ? this.#gridBox.clientHeight : usual; // in a class, as high as its style says
     const page = [look.theme, width, height, look.ink, resolution(this.#grid)];
     const key = JSON.stringify([read.reading.key, unit, special, side, scale, ...page]);
